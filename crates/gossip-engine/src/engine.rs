@@ -4,25 +4,20 @@
 //!   the bytes arrive: whole, or in pieces of any size.
 //! - E2: every span lies within the bytes that were given.
 
-use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gossip_contracts::identity::{CanonicalBytes, CanonicalHasher, PolicyHash};
-use regex_automata::meta;
 
-use crate::decode::escapes;
-use crate::detect::FileKind;
+use crate::detect::Told;
 use crate::finding::Finding;
-use crate::literals::Next;
 use crate::options::Options;
-use crate::pattern::Pattern;
 use crate::position::LineCounter;
-use crate::prefilter::{Literal, Prefilter};
 use crate::rules::{Allowlist, Origin, RuleSet};
 use crate::scratch::Scratch;
 use crate::segment::Segment;
 use crate::stream::{Stream, StreamMark};
+use crate::tables::Tables;
 
 /// Finds secrets. Immutable: make one, share it between threads, give each its own [`Scratch`].
 ///
@@ -46,32 +41,8 @@ use crate::stream::{Stream, StreamMark};
 pub struct Engine {
     pub(crate) rules: RuleSet,
     pub(crate) options: Options,
-    pub(crate) prefilter: Prefilter,
-    /// For each literal of the first stage: the rules' anchors that it is.
-    pub(crate) links: Vec<Vec<Link>>,
-    /// From this literal of the first stage on, they announce escapes and no rule.
-    pub(crate) first_escape: usize,
-    /// Rules without an anchor, tried everywhere.
-    pub(crate) everywhere: Vec<u32>,
-    /// Rules that look at paths only.
-    pub(crate) by_path: Vec<u32>,
-    /// Of those and of rules that are tried everywhere, but in some files only, the paths.
-    paths: Paths,
-    pub(crate) slots: usize,
+    pub(crate) tables: Arc<Tables>,
     id: u64,
-}
-
-#[derive(Clone, Copy)]
-pub(crate) struct Link {
-    pub(crate) rule: u32,
-    pub(crate) anchor: u32,
-}
-
-/// The paths of rules that no literal announces: every file would be held against each of them.
-struct Paths {
-    rules: Vec<u32>,
-    /// All of them in one; none if that would be too large.
-    regex: OnceLock<Option<meta::Regex>>,
 }
 
 impl Engine {
@@ -79,62 +50,9 @@ impl Engine {
     #[must_use]
     pub fn new(rules: RuleSet, options: Options) -> Self {
         static NEXT_ID: AtomicU64 = AtomicU64::new(1);
-        // Rules that share a literal share its place in the first stage.
-        let mut literals: BTreeMap<_, (Literal, Vec<Link>)> = BTreeMap::new();
-        let mut everywhere = Vec::new();
-        let mut by_path = Vec::new();
-        let mut slots = 2;
-        for (index, rule) in rules.iter().enumerate() {
-            let index = index as u32;
-            match &rule.regex {
-                Some(regex) => {
-                    slots = slots.max(2 + 2 * groups(regex.source()));
-                    if rule.anchors.is_empty() {
-                        everywhere.push(index);
-                    }
-                }
-                None if rule.detector.is_none() => by_path.push(index),
-                None if rule.anchors.is_empty() => everywhere.push(index),
-                None => {}
-            }
-            let begins_matches = !rule.anchored_by_keyword && rule.detector.is_none();
-            for (at, anchor) in rule.anchors.iter().enumerate() {
-                let standalone = rule.standalone && begins_matches && anchor.reach.max == 0;
-                let (shared, links) = literals
-                    .entry((anchor.bytes.as_slice(), anchor.ignore_case))
-                    .or_insert_with(|| (Literal::new(anchor, standalone), Vec::new()));
-                shared.next = shared.next.union(anchor.next);
-                shared.standalone &= standalone;
-                links.push(Link { rule: index, anchor: at as u32 });
-            }
-        }
-        let (mut literals, links): (Vec<_>, Vec<_>) = literals.into_values().unzip();
-        let first_escape = literals.len();
-        if options.decoding.escapes {
-            literals.extend(escapes::BACKSLASH_ANCHORS.map(|text| Literal {
-                bytes: text.as_bytes().to_vec(),
-                ignore_case: false,
-                next: Next::only(escapes::may_follow),
-                standalone: false,
-            }));
-        }
-        let prefilter = Prefilter::new(literals);
-        let of_paths = |index: &u32| rules.rule(*index as usize).path.is_some();
-        let of_paths = everywhere.iter().chain(&by_path).copied().filter(of_paths).collect();
-        let paths = Paths { rules: of_paths, regex: OnceLock::new() };
+        let tables = Tables::of(&rules, &options);
         let id = NEXT_ID.fetch_add(1, Ordering::Relaxed);
-        Self {
-            rules,
-            options,
-            prefilter,
-            links,
-            first_escape,
-            everywhere,
-            by_path,
-            paths,
-            slots,
-            id,
-        }
+        Self { rules, options, tables, id }
     }
 
     /// The rules that it looks for, built-in and own.
@@ -205,23 +123,14 @@ impl Engine {
     }
 
     pub(crate) fn begin(&self, scratch: &mut Scratch, path: Option<&[u8]>) {
-        scratch.begin(self.id, self.rules.len(), self.slots);
+        scratch.begin(self.id, self.rules.len(), self.tables.slots);
         // Few files are of any of these rules.
-        if path.is_some_and(|path| !self.may_be_of_path(path)) {
-            self.paths
-                .rules
-                .iter()
-                .for_each(|rule| scratch.path_fits[*rule as usize] = Some(false));
+        if let Some(path) = path
+            && !self.tables.paths.may_have(path, &self.rules)
+        {
+            let rules = self.tables.paths.rules.iter();
+            rules.for_each(|rule| scratch.path_fits[*rule as usize] = Some(false));
         }
-    }
-
-    fn may_be_of_path(&self, path: &[u8]) -> bool {
-        let sources = || {
-            let paths = self.paths.rules.iter();
-            paths.filter_map(|rule| self.rules.rule(*rule as usize).path.as_ref())
-        };
-        let any = self.paths.regex.get_or_init(|| Pattern::any_of(sources()));
-        any.as_ref().is_none_or(|any| any.is_match(path))
     }
 
     /// Whether nothing in this path is to be reported.
@@ -235,17 +144,12 @@ impl Engine {
     fn scan_path(&self, scratch: &mut Scratch, path: Option<&[u8]>) {
         let Some(path) = path else { return };
         // Nothing is read, so it does not matter how.
-        let kind = FileKind::Unknown;
-        let nothing = Segment { engine: self, path: Some(path), kind, base: 0, text: &[] };
-        self.by_path.iter().for_each(|index| nothing.judge_path(scratch, *index));
+        let told = Told::UNKNOWN;
+        let nothing = Segment { engine: self, path: Some(path), told, base: 0, text: &[] };
+        self.tables.by_path.iter().for_each(|index| nothing.judge_path(scratch, *index));
         let Scratch { candidates, known, .. } = scratch;
         candidates.place(&[], 0, LineCounter::default(), known, Some(path));
     }
-}
-
-fn groups(source: &str) -> usize {
-    // Every group has a parenthesis; counting them costs less than keeping the syntax tree.
-    source.bytes().filter(|byte| *byte == b'(').count()
 }
 
 impl CanonicalBytes for Engine {
@@ -256,6 +160,6 @@ impl CanonicalBytes for Engine {
 
 impl std::fmt::Debug for Engine {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Engine({} rules, {} literals)", self.rules.len(), self.links.len())
+        write!(f, "Engine({} rules, {} literals)", self.rules.len(), self.tables.links.len())
     }
 }

@@ -36,6 +36,7 @@ mod rules;
 mod scratch;
 mod segment;
 mod stream;
+mod tables;
 pub mod template;
 
 pub use context::Context;

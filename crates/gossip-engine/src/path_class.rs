@@ -1,12 +1,13 @@
 //! Which paths the engine tells apart.
 
+use crate::detect::{Folders, Told};
 use crate::engine::Engine;
 
 impl Engine {
     /// The class of a path: of two paths in one class, the same bytes have the same findings.
     ///
-    /// One bit for each condition that a rule or an allow-list sets to paths, and what the name says
-    /// of how values are written in the file. Classes of different engines say nothing of each other.
+    /// One bit for each condition that a rule or an allow-list sets to paths, and what the path says
+    /// of how values are written in the file, and whether it is a note. Classes of different engines say nothing of each other.
     #[must_use]
     pub fn path_class(&self, path: &[u8]) -> Vec<u8> {
         let of_rules = self.rules.iter().flat_map(|rule| {
@@ -15,9 +16,10 @@ impl Engine {
                 .chain(rule.allowlists.iter().filter_map(|list| list.path_condition(path)))
         });
         let of_all = self.rules.allowlists().filter_map(|list| list.path_condition(path));
-        let bits: Vec<bool> = of_rules.chain(of_all).collect();
+        let Told { kind, is_note } = Told::by(Some(path), &mut Folders::default());
+        let bits: Vec<bool> = of_rules.chain(of_all).chain([is_note]).collect();
         let pack = |bits: &[bool]| bits.iter().fold(0, |byte, bit| byte << 1 | u8::from(*bit));
-        let mut class = vec![crate::detect::FileKind::of(Some(path)) as u8];
+        let mut class = vec![kind as u8];
         class.extend(bits.chunks(8).map(pack));
         class
     }

@@ -8,6 +8,7 @@ use regex_automata::util::primitives::NonMaxUsize;
 use crate::candidates::Candidates;
 use crate::context::Known;
 use crate::decode::Decoded;
+use crate::detect::Folders;
 use crate::limits::MAX_DECODE_DEPTH;
 
 /// Room for one scan at a time. Keep one per thread: once it has grown, scanning a buffer without
@@ -22,6 +23,7 @@ pub struct Scratch {
     pub(crate) searched: Vec<(u64, Range<usize>)>,
     /// One per rule: whether it is for the path, once that was asked.
     pub(crate) path_fits: Vec<Option<bool>>,
+    pub(crate) folders: Folders,
     /// Numbers the views of a scan.
     pub(crate) views: u64,
     pub(crate) slots: Vec<Option<NonMaxUsize>>,

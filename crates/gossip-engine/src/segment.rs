@@ -10,11 +10,12 @@ use regex_automata::{Anchored, Input, meta};
 
 use crate::decode::base64::Digits;
 use crate::decode::{Decoded, Encoding, Origin, base64, escapes, hex, utf16};
-use crate::detect::FileKind;
-use crate::engine::{Engine, Link};
+use crate::detect::Told;
+use crate::engine::Engine;
 use crate::limits::{MAX_DECODE_DEPTH, MAX_MATCH_LEN, MAX_NOTES_LEN, NEARBY};
 use crate::literals::stands_alone;
 use crate::scratch::Scratch;
+use crate::tables::Link;
 
 /// Reaches of up to this many places are tried one by one, wider ones by a search.
 const MAX_TRIES: usize = 16;
@@ -23,8 +24,8 @@ const MAX_TRIES: usize = 16;
 pub(crate) struct Segment<'a> {
     pub(crate) engine: &'a Engine,
     pub(crate) path: Option<&'a [u8]>,
-    /// What the path says of how values are written.
-    pub(crate) kind: FileKind,
+    /// What the path says.
+    pub(crate) told: Told,
     /// The offset of the text's first byte in the object.
     pub(crate) base: u64,
     pub(crate) text: &'a [u8],
@@ -67,16 +68,16 @@ impl Segment<'_> {
         // Taken out, so that the scratch is free for what is inside; deeper layers have their own.
         let mut escapes = mem::take(&mut scratch.escapes[usize::from(view.depth)]);
         escapes.clear();
-        self.engine.prefilter.find(view.text, owned.clone(), &mut |literal, at| {
-            if literal >= self.engine.first_escape {
+        self.engine.tables.prefilter.find(view.text, owned.clone(), &mut |literal, at| {
+            if literal >= self.engine.tables.first_escape {
                 escapes.push(at);
                 return;
             }
-            for link in &self.engine.links[literal] {
+            for link in &self.engine.tables.links[literal] {
                 self.confirm(scratch, view, *link, at);
             }
         });
-        for &index in &self.engine.everywhere {
+        for &index in &self.engine.tables.everywhere {
             self.search_everywhere(scratch, view, index, owned.clone());
         }
         if view.depth < self.engine.options.decoding.max_depth.min(MAX_DECODE_DEPTH) {
@@ -241,7 +242,7 @@ impl Segment<'_> {
         }
         if let Some(detector) = rule.detector {
             let word = at..at + anchor.bytes.len();
-            detector.detect(view.text, self.kind, word, &mut |detected| {
+            detector.detect(view.text, self.told.kind, word, &mut |detected| {
                 self.judge_detected(scratch, view, link.rule, &detected);
             });
             return;
@@ -329,8 +330,8 @@ impl Segment<'_> {
         };
         // What is decoded was not written by people, but for text in two bytes a character; nor is what is long.
         let start = self.base + view.original(owned.clone()).start as u64;
-        let may_be_note = start < MAX_NOTES_LEN as u64;
-        if may_be_note && matches!(view.encoding, Encoding::Plain | Encoding::Utf16) {
+        let is_note = self.told.is_note && start < MAX_NOTES_LEN as u64;
+        if is_note && matches!(view.encoding, Encoding::Plain | Encoding::Utf16) {
             detector.read(view.text, owned, &mut |detected| {
                 self.judge_detected(scratch, view, index, &detected);
             });

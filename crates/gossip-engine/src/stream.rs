@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use crate::detect::FileKind;
+use crate::detect::Told;
 use crate::engine::Engine;
 use crate::finding::Finding;
 use crate::limits::{CONTEXT_AFTER, CONTEXT_BEFORE, SEGMENT_LEN};
@@ -42,7 +42,7 @@ pub struct Stream<'e> {
     /// Nothing in this path is reported.
     skipped: bool,
     /// What the path says of the bytes.
-    kind: FileKind,
+    told: Told,
     /// The offset of the buffer's first byte in the object.
     base: u64,
     /// Bytes of the object that the buffer holds; what is behind them is left over.
@@ -158,12 +158,13 @@ impl<'e> Stream<'e> {
         skipped: bool,
     ) -> Self {
         let (lines, mark) = (LineCounter::default(), None);
+        let told = Told::by(path, &mut scratch.folders);
         Self {
             engine,
             scratch,
             path,
             skipped,
-            kind: FileKind::of(path),
+            told,
             base: 0,
             filled: 0,
             next: 0,
@@ -304,8 +305,8 @@ impl<'e> Stream<'e> {
         }
         let end = self.next + len;
         let seen = &text[..text.len().min(end + CONTEXT_AFTER)];
-        let (engine, path, kind) = (self.engine, self.path, self.kind);
-        let segment = Segment { engine, path, kind, base: self.base, text: seen };
+        let (engine, path, told) = (self.engine, self.path, self.told);
+        let segment = Segment { engine, path, told, base: self.base, text: seen };
         segment.scan(self.scratch, self.next..end);
         let Scratch { candidates, known, .. } = &mut *self.scratch;
         candidates.place(text, self.base, self.lines, known, path);

@@ -6,6 +6,7 @@
 use std::ops::{Range, RangeInclusive};
 use std::sync::OnceLock;
 
+use crate::detect::Told;
 use crate::engine::Engine;
 use crate::finding::Span;
 use crate::options::{BadChecksum, Options};
@@ -85,8 +86,8 @@ impl Known {
         let engine = engine();
         let scratch = self.scratch.get_or_insert_default();
         engine.begin(scratch, path);
-        let kind = crate::detect::FileKind::of(path);
-        let segment = Segment { engine, path, kind, base: start, text: bytes };
+        let told = Told::by(path, &mut scratch.folders);
+        let segment = Segment { engine, path, told, base: start, text: bytes };
         segment.scan(scratch, 0..bytes.len());
         let spans = scratch.candidates.spans().collect();
         scratch.candidates.clear();

@@ -210,23 +210,30 @@ fn lines<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
 /// The names in parentheses around `word`, if rows are inserted behind them.
 fn inserted<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
     let in_header = |byte: u8| byte.is_ascii_alphanumeric() || b"_,`\"[] \t\r\n".contains(&byte);
-    let names = around(text, word, in_header)?;
-    let opens = names.start.checked_sub(1).is_some_and(|at| text[at] == b'(');
-    if !opens || text.get(names.end) != Some(&b')') {
+    // What is behind is looked at first: most parentheses are those of calls.
+    let end = word.end + ahead(text, word, in_header)?;
+    if text.get(end) != Some(&b')') {
         return None;
     }
-    let behind = names.end + 1;
-    let rest = &text[behind..text.len().min(names.end + MAX_GAP)];
+    let rest = &text[end + 1..text.len().min(end + MAX_GAP)];
     let blanks = rest.len() - rest.trim_ascii_start().len();
+    let is_followed_by = |words| ignore_case::starts_with_any(&rest[blanks..], &[words]);
+    let (values, stdin) = (is_followed_by("values"), is_followed_by("from stdin;"));
+    if !values && !stdin {
+        return None;
+    }
+    let names = around(text, word, in_header)?;
+    if names.start.checked_sub(1).is_none_or(|at| text[at] != b'(') {
+        return None;
+    }
     let Header { named, column, columns, .. } =
         Header::read(text, &names, word, Separator::Byte(b','))?;
-    let rows = if ignore_case::starts_with_any(&rest[blanks..], &["values"]) {
+    let behind = end + 1;
+    let rows = if values {
         Rows::tuples(text, behind + blanks + "values".len(), columns)
-    } else if ignore_case::starts_with_any(&rest[blanks..], &["from stdin;"]) {
+    } else {
         let start = behind + memchr::memchr(b'\n', rest)? + 1;
         Rows::lines(text, start, Separator::Byte(b'\t'), columns)
-    } else {
-        return None;
     };
     Some(Table { named, column, rows })
 }
@@ -239,14 +246,15 @@ fn created<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
         "key ", "primary ", "unique ", "index ", "constraint ", "foreign ", "fulltext ", "check ", "check(",
     ];
     let in_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    let name = around(text, word, in_name)?;
-    let opens = name.start.checked_sub(1).map(|at| text[at]);
-    let closes = text.get(name.end).copied();
-    if !matches!((opens, closes), (Some(b'`'), Some(b'`')) | (Some(b'"'), Some(b'"'))) {
+    // Behind most names in quotes stands one of these, and behind none that a table has.
+    let (quote, next) = (text.get(word.end), text.get(word.end + 1));
+    let may_be = matches!(quote, Some(b'`' | b'"'));
+    if !may_be || next.is_some_and(|next| b":=)]};.".contains(next)) {
         return None;
     }
-    // Behind most names in quotes stands one of these, and behind none that a table has.
-    if text.get(name.end + 1).is_some_and(|next| b":=)]};.".contains(next)) {
+    let name = around(text, word, in_name)?;
+    let opens = name.start.checked_sub(1).and_then(|at| text.get(at));
+    if opens != quote || name.end != word.end {
         return None;
     }
     let before = &text[name.start.saturating_sub(MAX_CREATED)..name.start];
@@ -284,13 +292,18 @@ fn elements<'t>(text: &'t [u8], word: &Range<usize>) -> Option<Table<'t>> {
 
 /// As far as `word` has such bytes around it, which must end before what is looked at does.
 fn around(text: &[u8], word: &Range<usize>, is_in: impl Fn(u8) -> bool) -> Option<Range<usize>> {
+    let end = word.end + ahead(text, word, &is_in)?;
     let floor = word.start.saturating_sub(MAX_BACK);
     let back = text[floor..word.start].iter().rev().take_while(|byte| is_in(**byte)).count();
+    let start = word.start - back;
+    (start == 0 || start > floor).then_some(start..end)
+}
+
+/// How many such bytes stand behind `word`.
+fn ahead(text: &[u8], word: &Range<usize>, is_in: impl Fn(u8) -> bool) -> Option<usize> {
     let rest = &text[word.end..text.len().min(word.end + MAX_HEADER)];
     let ahead = rest.iter().take_while(|byte| is_in(**byte)).count();
-    let start = word.start - back;
-    let ends = start == 0 || start > floor;
-    (ends && ahead < MAX_HEADER).then_some(start..word.end + ahead)
+    (ahead < MAX_HEADER).then_some(ahead)
 }
 
 /// The names of the columns, and what they say.

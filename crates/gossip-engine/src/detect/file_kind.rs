@@ -1,5 +1,9 @@
 //! What a file's name says about how values are written in it.
 
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use super::folders::{CATALOGUE, Folders, NOTES};
 use crate::ignore_case;
 
 /// How a file writes names and values.
@@ -46,7 +50,7 @@ const TEXT: &[&str] = &[
 ];
 /// What people write down for themselves, and no documentation of a program.
 #[rustfmt::skip]
-const NOTES: &[&str] = &[
+const NAMES_OF_NOTES: &[&str] = &[
     "handover", "onboarding", "passwords", "postmortem", "post-mortem", "runbook",
     "inlog", "kennwoerter", "notities", "notizen", "passwoerter", "senhas", "sifreler", "wachtwoord", "zugangsdaten",
 ];
@@ -58,7 +62,7 @@ const FOLDERS_OF_NOTES: &[&str] = &[
 ];
 /// What the notes of a program are called that it ships with.
 const NOTES_OF_PROGRAM: &[&str] = &["release", "upgrad", "version", "patch", "migration"];
-const CATALOGUE: &[&str] = &["po", "pot", "mo", "arb", "xlf", "xliff", "resx", "strings"];
+const CATALOGUE_FILES: &[&str] = &["po", "pot", "mo", "arb", "xlf", "xliff", "resx", "strings"];
 /// How they are written in directories of their own; other code may be in a package that is called so.
 #[rustfmt::skip]
 const IN_CATALOGUES: &[&str] = &[
@@ -72,10 +76,51 @@ const CATALOGUES: &[&str] = &[
     "translation", "translations",
 ];
 
+/// What an extension says by itself.
+#[derive(Clone, Copy, Default)]
+struct Extension {
+    kind: Option<FileKind>,
+    is_in_catalogues: bool,
+}
+
+impl Extension {
+    /// No extension that says anything is longer.
+    const MAX: usize = 16;
+
+    fn of(extension: &[u8]) -> Self {
+        static ALL: OnceLock<HashMap<&[u8], Extension>> = OnceLock::new();
+        // Each file is asked: a comparison with each of the lists' words would take longer than anything else that
+        // is done with its path.
+        let all = ALL.get_or_init(|| {
+            let mut all = HashMap::<&[u8], Self>::new();
+            let kinds = [
+                (CODE, FileKind::Code),
+                (CONFIG, FileKind::Config),
+                (TEXT, FileKind::Text),
+                (CATALOGUE_FILES, FileKind::Catalogue),
+            ];
+            for (extensions, kind) in kinds {
+                extensions.iter().for_each(|own| {
+                    let before = all.entry(own.as_bytes()).or_default().kind.replace(kind);
+                    debug_assert!(before.is_none(), "{own} is of one kind");
+                });
+            }
+            for own in IN_CATALOGUES {
+                all.entry(own.as_bytes()).or_default().is_in_catalogues = true;
+            }
+            all
+        });
+        let mut lower = [0; Self::MAX];
+        let Some(lower) = lower.get_mut(..extension.len()) else { return Self::default() };
+        lower.copy_from_slice(extension);
+        lower.make_ascii_lowercase();
+        all.get(&*lower).copied().unwrap_or_default()
+    }
+}
+
 impl FileKind {
     /// What the path says.
-    pub(crate) fn of(path: Option<&[u8]>) -> Self {
-        let Some(path) = path else { return Self::Unknown };
+    pub(crate) fn of(path: &[u8], folders: &mut Folders) -> Self {
         // What is in an archive stands behind its name: `changelog.gz!changelog`.
         let name = &path[memchr::memrchr2(b'/', b'!', path).map_or(0, |at| at + 1)..];
         if name.first() == Some(&b'.') && ignore_case::contains(name, "env") {
@@ -105,48 +150,40 @@ impl FileKind {
             return if is_text { Self::Text } else { Self::Unknown };
         };
         let extension = &name[dot + 1..];
+        let Extension { kind, is_in_catalogues } = Extension::of(extension);
         // `config.ini.php`, `sql.conf.ext`; `app.conf.5` is a page of the manual.
         if ignore_case::ends_with_any(&name[..dot], &[".ini", ".conf"])
             && !extension.iter().any(u8::is_ascii_digit)
-            && !ignore_case::is_any(extension, TEXT)
-            && (extension == b"php" || !ignore_case::is_any(extension, CODE))
+            && (extension == b"php" || !matches!(kind, Some(Self::Text | Self::Code)))
         {
             return Self::Config;
         }
-        let is_in = |list: &[&str]| ignore_case::is_any(extension, list);
-        let folders = path[..path.len() - name.len()].split(|byte| *byte == b'/');
-        let is_catalogue =
-            |folder: &[u8]| ignore_case::is_any(folder, CATALOGUES) || is_language(folder);
-        let is_named = || name.starts_with(b"messages_");
-        if is_in(CATALOGUE)
-            || (is_in(IN_CATALOGUES) && (folders.clone().any(is_catalogue) || is_named()))
-        {
-            Self::Catalogue
-        } else if is_in(CODE) {
-            Self::Code
-        } else if is_in(CONFIG) {
-            Self::Config
-        } else if is_in(TEXT)
-            && (is_note(name) || (folders.clone().any(is_of_notes) && !is_readme(name)))
-        {
-            Self::Unknown
-        } else if is_in(TEXT) || is_manual(path, extension) {
-            Self::Text
-        } else {
-            Self::Unknown
+        let mut is_in = |folder: u8| folders.of(path) & folder != 0;
+        if is_in_catalogues && (is_in(CATALOGUE) || name.starts_with(b"messages_")) {
+            return Self::Catalogue;
+        }
+        let mut is_of_notes = || is_note(name) || (is_in(NOTES) && !is_readme(name));
+        match kind {
+            Some(Self::Text) if is_of_notes() => Self::Unknown,
+            Some(kind) => kind,
+            None if is_manual(path, extension) => Self::Text,
+            None => Self::Unknown,
         }
     }
 }
 
 fn is_note(name: &[u8]) -> bool {
     let is_of_program = || ignore_case::contains_any(name, NOTES_OF_PROGRAM);
-    ignore_case::contains_any(name, NOTES)
+    ignore_case::contains_any(name, NAMES_OF_NOTES)
         || (ignore_case::contains(name, "notes") && !is_of_program())
         || is_dated(name)
 }
 
-fn is_of_notes(folder: &[u8]) -> bool {
-    ignore_case::is_any(folder, FOLDERS_OF_NOTES)
+/// What a folder that is called so tells.
+pub(super) fn of_folder(name: &[u8]) -> u8 {
+    let is_catalogue = ignore_case::is_any(name, CATALOGUES) || is_language(name);
+    let is_of_notes = ignore_case::is_any(name, FOLDERS_OF_NOTES);
+    (if is_catalogue { CATALOGUE } else { 0 }) | (if is_of_notes { NOTES } else { 0 })
 }
 
 fn is_readme(name: &[u8]) -> bool {
@@ -191,7 +228,8 @@ mod tests {
 
     #[test]
     fn names_tell_the_kind() {
-        let kind = |path: &str| FileKind::of(Some(path.as_bytes()));
+        let folders = &mut Folders::default();
+        let mut kind = |path: &str| FileKind::of(path.as_bytes(), folders);
         assert_eq!(kind("src/main.rs"), FileKind::Code);
         assert_eq!(kind("deploy/.env.production"), FileKind::Config);
         assert_eq!(kind("a/docker-compose.yml"), FileKind::Config);
@@ -237,6 +275,5 @@ mod tests {
         {
             assert_eq!(kind(other), FileKind::Unknown, "{other}");
         }
-        assert_eq!(FileKind::of(None), FileKind::Unknown);
     }
 }

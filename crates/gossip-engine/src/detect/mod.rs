@@ -13,6 +13,7 @@ mod calls;
 mod chosen;
 mod columns;
 mod file_kind;
+mod folders;
 mod instead;
 mod keyboard;
 mod login;
@@ -39,6 +40,7 @@ use std::ops::Range;
 use serde::Deserialize;
 
 pub(crate) use file_kind::FileKind;
+pub(crate) use folders::Folders;
 pub(crate) use name::has_credential_word;
 
 use crate::finding::Reason;
@@ -77,6 +79,25 @@ const _: () = assert!(REACH_AFTER + NEARBY <= CONTEXT_AFTER);
 
 /// What a rule asks for at most that finds passwords by their place.
 const PLACE_BITS: f32 = 2.0;
+
+/// What the path says of a file.
+#[derive(Clone, Copy)]
+pub(crate) struct Told {
+    /// How values are written in it.
+    pub(crate) kind: FileKind,
+    /// Whether it holds what people write down, or say to each other.
+    pub(crate) is_note: bool,
+}
+
+impl Told {
+    /// Nothing.
+    pub(crate) const UNKNOWN: Self = Self { kind: FileKind::Unknown, is_note: false };
+
+    pub(crate) fn by(path: Option<&[u8]>, folders: &mut Folders) -> Self {
+        let Some(path) = path else { return Self::UNKNOWN };
+        Self { kind: FileKind::of(path, folders), is_note: noted::is_note(path, folders) }
+    }
+}
 
 /// Whether a value is likelier by chance than as words, names or numbers, by so many bits; or, where a
 /// password stands, one that somebody made of words.
@@ -260,9 +281,14 @@ impl Detector {
         }
     }
 
-    /// Calls back with what begins in `owned`, if this has no words and reads files.
+    /// Whether it has no word, and reads notes as a whole.
+    pub(crate) fn reads_notes(self) -> bool {
+        self == Self::NotedPassword
+    }
+
+    /// Calls back with what begins in `owned`, if it reads notes.
     pub(crate) fn read(self, text: &[u8], owned: Range<usize>, on_found: &mut dyn FnMut(Detected)) {
-        if self == Self::NotedPassword {
+        if self.reads_notes() {
             noted::detect(text, owned, on_found);
         }
     }

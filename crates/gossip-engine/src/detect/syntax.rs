@@ -31,7 +31,9 @@ pub(super) use joined::joined;
 use markup::{attributes, cell, element, neighbour};
 pub(super) use notes::{is_in_comment, told, told_before};
 use operator::{Operator, operator, skip_scheme, skip_type, skip_yaml_style};
-use values::{bare, bytes, chosen_of_two, declared, fallback, login, pair, quoted, wrapped};
+use values::{
+    bare, bytes, chosen_of_two, declared, fallback, is_variable, login, pair, quoted, wrapped,
+};
 
 /// Blanks between a name, its operator and its value.
 const MAX_BLANKS: usize = 40;
@@ -334,6 +336,10 @@ fn assigned(
         }
     }
     let line_end = cursor.skip_blanks_and_lines();
+    // Before anything else, as most of what code assigns has no value.
+    if kind == FileKind::Code && is_variable(cursor) {
+        return None;
+    }
     let crossed = memchr::memchr(b'\n', &text[cursor.at - line_end..cursor.at]).is_some();
     if operator == Operator::Colon && !crossed {
         skip_type(&mut cursor);

@@ -67,6 +67,16 @@ impl RuleSet {
         self.has_builtin
     }
 
+    /// Whether its rules are those that come with gossip, all of them and as they come.
+    pub(crate) fn are_builtin(&self) -> bool {
+        if !self.has_builtin {
+            return false;
+        }
+        let builtin = builtin::rules().rules;
+        let is_same = |(one, other): (&Arc<Rule>, &Arc<Rule>)| Arc::ptr_eq(one, other);
+        self.rules.len() == builtin.len() && self.rules.iter().zip(&builtin).all(is_same)
+    }
+
     /// No rules.
     #[must_use]
     pub fn empty() -> Self {

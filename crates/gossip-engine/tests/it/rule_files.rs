@@ -204,7 +204,7 @@ fn golden_values() {
     assert_eq!(fingerprint, "b2844c8d6181215bd25e6169994cf9d8280535484068b7f2bd13a4ba8f7d9b8f");
     assert_eq!(
         engine.policy_hash().to_string(),
-        "2b981a86174fda42cf41bd1fdde72cd90708ce37291b8f8a23d3c00d3f4234e5"
+        "7d68f01cbbe3a89d956c33343594be3605a16d7b5a038de02c03540cc43ab462"
     );
 }
 

@@ -5,12 +5,14 @@
 //! looks, and what stands before it on its line: the less this says, the more the word must look like a password.
 
 mod before;
+mod files;
 mod shape;
 mod words;
 
 use std::ops::Range;
 
 use before::Cue;
+pub(super) use files::{is_note, of_folder};
 use shape::Looks;
 
 use super::Detected;

@@ -297,8 +297,8 @@ pub(super) fn chosen_of_two(mut cursor: Cursor<'_>) -> Option<Assignment> {
     let in_condition =
         |byte: u8| byte.is_ascii_alphanumeric() || b" _.=!&|'\"()[]$->".contains(&byte);
     cursor.skip_while(MAX_CONDITION, in_condition);
-    let is_where = ignore_case::contains_any(&cursor.text[start..cursor.at], WHERE);
-    if !is_where || !cursor.eat(b"? ") {
+    let condition = &cursor.text[start..cursor.at];
+    if !cursor.eat(b"? ") || !ignore_case::contains_any(condition, WHERE) {
         return None;
     }
     if cursor.eat(b"\"\" : ") || cursor.eat(b"'' : ") {
@@ -446,6 +446,15 @@ fn is_in_string(text: &[u8], value: &Range<usize>) -> bool {
         [b' ' | b';', rest @ ..] => begins_assignment(rest),
         _ => false,
     }
+}
+
+/// Whether code gives a name nothing but another: `key = other;`, `key: Type,`.
+pub(super) fn is_variable(cursor: Cursor<'_>) -> bool {
+    let rest = &cursor.text[cursor.at.min(cursor.text.len())..];
+    let in_name = |byte: &&u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    let (name, rest) = rest.split_at(rest.iter().take(MAX_WRAPPER).take_while(in_name).count());
+    let ends = matches!(rest, [b'\n' | b'\r' | b',' | b')', ..] | [b';', b'\n' | b'\r' | b' ', ..]);
+    ends && is_variable_name(name)
 }
 
 /// What a variable is called: a letter, and digits at its end at most.
