@@ -194,6 +194,20 @@ pub(super) fn is_opening(word: &[u8]) -> bool {
     word.last() == Some(&b'(')
 }
 
+/// Whether what the call takes is made up by whoever writes it, and by nobody else.
+pub(super) fn takes_chosen(opening: &[u8]) -> bool {
+    const CALLS: &[&str] = &[
+        "wifi.begin(",
+        "softap(",
+        "jwt.sign(",
+        "jwt.verify(",
+        "jwt.encode(",
+        "jwt.decode(",
+        "cookieparser(",
+    ];
+    ignore_case::is_any(opening, CALLS)
+}
+
 /// What may follow the parenthesis: a string, or the name of what is no password.
 pub(super) fn may_follow(next: u8) -> bool {
     next.is_ascii_alphabetic() || matches!(next, b'"' | b'\'' | b'$' | b'{' | b'@')

@@ -6,6 +6,7 @@
 
 use super::keyboard;
 use super::name::{self, has_credential_word, is_no_key};
+use super::own;
 use super::vocabulary;
 use crate::ignore_case;
 
@@ -96,6 +97,15 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     if !(LEN_MIN..=LEN_MAX).contains(&value.len()) {
         return None;
     }
+    // `@Zwetschge26`.
+    let value = match value {
+        [b'@' | b'!' | b'#' | b'*', rest @ ..]
+            if has_capital_and_small(rest) && rest.iter().any(u8::is_ascii_digit) =>
+        {
+            rest
+        }
+        _ => value,
+    };
     let first = *value.first()?;
     let is_tail =
         |byte: &u8| byte.is_ascii_alphanumeric() || SIGNS.contains(byte) || b"_-.".contains(byte);
@@ -167,6 +177,19 @@ pub(super) fn is_word_and_number(value: &[u8]) -> bool {
         && value.last().is_some_and(|byte| !byte.is_ascii_alphabetic())
         && !value.windows(2).any(goes_on)
         && (digits >= 2 || (digits == 1 && value.iter().any(u8::is_ascii_uppercase)))
+}
+
+/// Whether the value is a word, of programs or not, with three digits or four that nobody takes: `root4321`.
+pub(super) fn is_numbered_by_people(value: &[u8]) -> bool {
+    let letters = value.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+    let (word, number) = value.split_at(letters);
+    letters >= 2
+        && (3..=4).contains(&number.len())
+        && number.iter().all(u8::is_ascii_digit)
+        && own::has_own_number(number)
+        && !ignore_case::is_any(word, NUMBERED)
+        && !is_telling(word)
+        && !has_naming(word)
 }
 
 fn speaks(word: &[u8]) -> bool {

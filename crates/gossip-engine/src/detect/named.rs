@@ -13,9 +13,11 @@ use super::chosen;
 use super::file_kind::FileKind;
 use super::instead;
 use super::name::{self, Kind, Named};
+use super::own;
 use super::place::Place;
 use super::plain_word;
 use super::services;
+use super::signing;
 use super::surroundings;
 use super::syntax::{self, Assignment, Syntax};
 use super::test_vector;
@@ -70,9 +72,13 @@ fn is_spelled(place: &Place<'_>, named: Named) -> bool {
 
 /// What a call is given that takes a password by its place.
 fn passed(text: &[u8], kind: FileKind, opening: &Range<usize>) -> Option<Detected> {
+    // What networks and tokens are protected with is made up by whoever writes the call.
+    let takes_chosen = kind != FileKind::Text && calls::takes_chosen(&text[opening.clone()]);
     let judged = |(named, found): (Named, Assignment)| {
-        let confidence = match judge(named, found.syntax, kind, &text[found.value.clone()]) {
+        let value = &text[found.value.clone()];
+        let confidence = match judge(named, found.syntax, kind, value) {
             None if plain_word::is_argument(text, kind, named, &found) => Confidence::Low,
+            None if takes_chosen && own::is_chosen(value) => Confidence::Low,
             confidence => confidence?,
         };
         Some(detected(named, opening.start, found, confidence))
@@ -148,7 +154,8 @@ fn confidence(place: &Place<'_>, named: Named) -> Option<Confidence> {
     };
     let is_password =
         || plain_word::is_password(place, named) || plain_word::is_encoded(place, named);
-    (is_password() || is_of_service()).then_some(Confidence::Low)
+    let is_one = is_password() || signing::is_chosen(place, named) || is_of_service();
+    is_one.then_some(Confidence::Low)
 }
 
 /// What was found beside a name that begins at `start`.

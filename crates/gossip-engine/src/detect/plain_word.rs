@@ -12,6 +12,7 @@ use super::file_kind::FileKind;
 use super::keyboard;
 use super::name::{self, Kind, Named};
 use super::named::CLEAR_BITS;
+use super::own;
 use super::place::Place;
 use super::siblings::{self, Given};
 use super::syntax::{self, Assignment, Syntax};
@@ -30,11 +31,17 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
         return is_given(text, name, found, kind);
     }
     let is_clear = named.kind == Kind::Password && named.is_explicit && named.bits >= CLEAR_BITS;
+    if is_clear && value::is_app_password(word) {
+        return true;
+    }
     let given = || siblings::given(text, kind, place.word.start, &found.value);
     let is_value = || value::weigh(word, f32::MIN).is_some();
     // Beside a user nothing else is asked of what people choose, and they type `app12345`, too.
     let is_typed = || value::weigh_typed(word, f32::MIN).is_some();
-    let is_chosen = || chosen::is_walk(word) || (chosen::weigh(word).is_some() && is_typed());
+    let is_numbered = || chosen::is_numbered_by_people(word) || own::is_number(word);
+    let is_chosen = || {
+        chosen::is_walk(word) || ((chosen::weigh(word).is_some() || is_numbered()) && is_typed())
+    };
     if is_clear && kind != FileKind::Text && is_chosen() {
         let is_set = keyboard::is_long_walk(word)
             && (kind == FileKind::Config
@@ -218,7 +225,9 @@ pub(super) fn is_argument(text: &[u8], kind: FileKind, named: Named, found: &Ass
     let word = &text[found.value.clone()];
     named.kind == Kind::Password
         && kind != FileKind::Text
-        && (is_typed_by_people(word) || chosen::is_short_mixed(word))
+        && (is_typed_by_people(word)
+            || chosen::is_short_mixed(word)
+            || chosen::is_numbered_by_people(word))
         && is_behind_another(text, found.value.start, word)
 }
 

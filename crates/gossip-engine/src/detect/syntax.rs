@@ -448,6 +448,14 @@ fn filled_in(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
     if cursor.at > name_end && OTHERWISE.iter().any(|method| cursor.eat(method)) {
         return quoted(cursor, Syntax::Quoted);
     }
+    // Kotlin: `getenv("NAME") ?: "value"`, in a line of its own as well.
+    if cursor.at > name_end && text[cursor.at - 1] == b')' {
+        let mut behind = cursor;
+        behind.skip_blanks_and_lines();
+        if behind.eat(b"?: ") {
+            return quoted(behind, Syntax::Quoted);
+        }
+    }
     let is_closed = cursor.at > name_end && cursor.peek() == Some(b'.');
     if is_closed {
         cursor.eat(b".clear()");

@@ -200,6 +200,12 @@ fn follows_words(text: &[u8], start: usize) -> bool {
 fn directive(cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
     const MAX_DOTS: usize = 2;
     let mut found = bare(cursor, Syntax::Directive, kind)?;
+    // `export PGPASSWORD PGDATABASE`: names of variables.
+    if is_constant(&cursor.text[found.value.clone()])
+        && cursor.text[found.value.clone()].iter().all(|byte| !byte.is_ascii_digit())
+    {
+        return None;
+    }
     let mut rest = Cursor { at: found.value.end, ..cursor };
     // No sentence ends here: the dot is the password's.
     rest.skip_while(MAX_DOTS, |byte| byte == b'.');

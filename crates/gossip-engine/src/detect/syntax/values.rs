@@ -388,6 +388,9 @@ pub(super) fn bare(cursor: Cursor<'_>, syntax: Syntax, kind: FileKind) -> Option
             || (syntax == Syntax::Parameter && byte == b'#')
     };
     let rest = &text[cursor.at..limit];
+    if config && let Some(len) = value::app_password_len(rest) {
+        return Some(Assignment { value: cursor.at..cursor.at + len, syntax });
+    }
     let mut len = rest.iter().position(|byte| ends(*byte)).unwrap_or(rest.len());
     // `--set password=value,replicas=2`: another one follows.
     if let Some(comma) = rest[..len].iter().position(|byte| *byte == b',')

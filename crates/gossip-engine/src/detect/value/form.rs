@@ -122,6 +122,28 @@ pub(in crate::detect) fn is_by_the_rules(value: &[u8]) -> bool {
         && value.iter().all(|byte| byte.is_ascii_alphanumeric() || is_sign(byte))
 }
 
+/// How long a password is that `text` begins with as Google makes them for programs, in a line of its own:
+/// `abcd efgh ijkl mnop`.
+pub(in crate::detect) fn app_password_len(text: &[u8]) -> Option<usize> {
+    const LEN: usize = 19;
+    let value = text.get(..LEN)?;
+    let ends = text.get(LEN).is_none_or(|next| matches!(next, b'\n' | b'\r'));
+    (ends && is_app_password(value)).then_some(LEN)
+}
+
+/// Whether the value is four groups of four small letters, which are no words.
+pub(in crate::detect) fn is_app_password(value: &[u8]) -> bool {
+    const RANDOM_BITS: f32 = 6.0;
+    let mut letters = [0; 16];
+    let groups = || value.split(|byte| *byte == b' ');
+    let is_one = value.len() == 19
+        && groups().all(|group| group.len() == 4 && group.iter().all(u8::is_ascii_lowercase));
+    is_one && {
+        groups().enumerate().for_each(|(at, group)| letters[4 * at..][..4].copy_from_slice(group));
+        super::weigh(&letters, RANDOM_BITS).is_some()
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -87,7 +87,7 @@ const WORDS: &[&str] = &[
     "vagrant", "rabbitmq", "mongodb", "postgresql", "p@ssw0rd", "passw0rd", "pa$$w0rd",
     "pa55word", "pass123", "password123", "changeit", "sha256", "sha512", "sha1", "md5", "hmac",
     "bcrypt", "argon2", "pbkdf2", "welcome", "s3cr3t", "s3cr3t!", "s3cret", "secr3t", "deadbeef",
-    "hello", "helloworld", "sekrit", "sekret", "nullptr",
+    "hello", "helloworld", "hunter2", "sekrit", "sekret", "nullptr",
     // Tags of YAML, behind which the value or its name stands.
     "!vault", "!secret", "!env", "!ref", "!sub", "!encrypted",
 ];
@@ -171,10 +171,13 @@ fn is_labelled(value: &[u8]) -> bool {
     tail.len() >= MIN_LEN && tail.iter().filter(|byte| byte.is_ascii_digit()).count() >= 3
 }
 
-/// `pwd1`.
+/// `pwd1`, `admin123`.
 fn is_numbered(value: &[u8]) -> bool {
     let digits = value.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
-    (1..=4).contains(&digits) && ignore_case::is_any(&value[..value.len() - digits], NUMBERED)
+    let (word, number) = value.split_at(value.len() - digits);
+    (1..=4).contains(&digits)
+        && ignore_case::is_any(word, NUMBERED)
+        && !crate::detect::own::has_own_number(number)
 }
 
 /// `xxxx`, `abab`, `0000001`.
