@@ -10,6 +10,7 @@ use super::Detected;
 use super::chosen;
 use super::file_kind::FileKind;
 use super::place;
+use super::users;
 use super::value;
 use crate::finding::Reason;
 use crate::ignore_case;
@@ -41,13 +42,6 @@ const CUES: &[&str] = &[
     "acceso", "accès", "acesso", "account", "admin", "anmeld", "banco", "compte", "conta", "creds", "credential", "cuenta", "database",
     "datenbank", "db", "ftp", "hesab", "identifiant", "idrac", "ilo", "inlog", "konto", "log in", "log-in", "login", "logon", "nas",
     "panel", "password", "portal", "router", "sql", "ssh", "user", "usuario", "usuário", "vpn", "web console", "webmail", "wifi", "zugang", "testzugang",
-];
-
-/// Users that machines and programs have.
-#[rustfmt::skip]
-const USERS: &[&str] = &[
-    "admin", "administrator", "backup", "deploy", "guest", "oracle", "postgres", "root", "sa", "service", "support", "sys",
-    "sysadmin", "system", "sysdba", "ubuntu",
 ];
 
 pub(super) fn may_follow(word: &[u8], next: u8) -> bool {
@@ -91,7 +85,7 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
         return None;
     }
     let is_cued = CUES.iter().any(|cue| has_word(line, cue));
-    let is_known = ignore_case::is_any(name, USERS);
+    let is_known = users::is_known(name);
     let is_user = is_known || is_account(name);
     // What is noted in a comment is noted as in any text.
     let kind = if place::is_comment(line) { FileKind::Unknown } else { kind };

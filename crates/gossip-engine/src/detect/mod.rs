@@ -33,6 +33,7 @@ mod test_vector;
 mod unescaped;
 mod unlisted;
 mod url;
+mod users;
 mod value;
 mod vocabulary;
 mod words;

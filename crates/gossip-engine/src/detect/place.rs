@@ -7,6 +7,7 @@ use super::name;
 use super::services;
 use super::syntax::{self, Assignment};
 use super::unescaped::Unescaped;
+use super::users;
 use crate::ignore_case;
 
 pub(super) struct Place<'t> {
@@ -153,25 +154,13 @@ const MAX_LOGIN: usize = 64;
 
 /// `"Login: app / `: a string in which somebody noted down a user, and a password behind.
 fn is_behind_login(before: &[u8]) -> bool {
-    const USERS: &[&str] = &[
-        "login",
-        "user",
-        "username",
-        "benutzer",
-        "konto",
-        "usuario",
-        "utilisateur",
-        "compte",
-        "konta",
-        "gebruiker",
-    ];
     let Some(rest) = before.strip_suffix(b" / ").or(before.strip_suffix(b" | ")) else {
         return false;
     };
     let user = rest.iter().rev().take_while(|byte| byte.is_ascii_graphic()).count();
     let label = rest[..rest.len() - user].strip_suffix(b": ").unwrap_or(b"");
     let word = label.iter().rev().take_while(|byte| byte.is_ascii_alphabetic()).count();
-    user > 0 && ignore_case::is_any(&label[label.len() - word..], USERS)
+    user > 0 && ignore_case::is_any(&label[label.len() - word..], users::LABELS)
 }
 
 /// Whether what stands before a name on its line begins a comment.

@@ -16,6 +16,7 @@ use super::own;
 use super::place::Place;
 use super::siblings::{self, Given};
 use super::syntax::{self, Assignment, Syntax};
+use super::users;
 use super::value;
 use super::vocabulary::{Role, says};
 use crate::ignore_case;
@@ -133,8 +134,6 @@ fn is_behind_user(place: &Place<'_>) -> bool {
 
 /// `user == "ops" && `: what is compared next is what this user logs in with.
 fn is_behind_comparison(before: &[u8]) -> bool {
-    const USERS: &[&str] =
-        &["user", "username", "user_name", "usr", "uname", "userid", "login", "email"];
     let Some(at) = memchr::memmem::rfind(before, b"==") else { return false };
     let name = before[..at].trim_ascii_end();
     let name = name.strip_suffix(b"=").unwrap_or(name).trim_ascii_end();
@@ -143,9 +142,7 @@ fn is_behind_comparison(before: &[u8]) -> bool {
     let Some((quote @ (b'"' | b'\''), user)) = user.split_first() else { return false };
     let Some(end) = memchr::memchr(*quote, user) else { return false };
     let behind = user[end + 1..].trim_ascii_start();
-    end > 0
-        && ignore_case::ends_with_any(name, USERS)
-        && ignore_case::starts_with_any(behind, &["&&", "and "])
+    end > 0 && users::is_field(name) && ignore_case::starts_with_any(behind, &["&&", "and "])
 }
 
 /// `username ops password 0 value`: routers say so that it is no hash.

@@ -7,18 +7,16 @@ use std::ops::Range;
 
 use super::NEAR_BEFORE;
 use super::file_kind::FileKind;
+use super::users;
 use crate::ignore_case;
 use crate::literals::is_in_word;
 
 /// How far behind the password they are looked for.
 pub(super) const REACH: usize = 128;
 
-/// What the names end in of what a password is for.
-#[rustfmt::skip]
-const NAMES: &[&str] = &[
-    "user", "username", "user_name", "usr", "userid", "user_id", "uid", "login", "email", "host",
-    "hostname", "server", "database", "dbname", "db_name", "account", "ssid",
-];
+/// What the names end in of what a password is for, beside a user.
+const NAMES: &[&str] =
+    &["host", "hostname", "server", "database", "dbname", "db_name", "account", "ssid"];
 /// What is longer is no name of a user or a host.
 const MAX_VALUE: usize = 64;
 const MAX_BLANKS: usize = 16;
@@ -73,7 +71,7 @@ fn values(text: &[u8], kind: FileKind) -> impl Iterator<Item = &[u8]> {
             let name = &rest[..len];
             at += len.max(1);
             if len > 0
-                && ignore_case::ends_with_any(name, NAMES)
+                && (users::is_field(name) || ignore_case::ends_with_any(name, NAMES))
                 && let Some(value) = value(&rest[len..], kind)
                 && is_value(value, name)
             {

@@ -1,6 +1,7 @@
 //! What stands before a word on its line, and how much it says of a password that follows.
 
-use super::words::{ACCOUNTS, BEFORE_USER, FIELDS, NAMES, OTHERS, PASSWORDS, SAYING, USERS, WITH};
+use super::words::{FIELDS, NAMES, OTHERS, PASSWORDS, SAYING, WITH};
+use crate::detect::users;
 use crate::detect::{value, vocabulary};
 use crate::ignore_case;
 
@@ -271,7 +272,7 @@ fn user_at_end(line: &[u8]) -> Option<Cue> {
     let word = last_word(line);
     let named = || {
         let before = last_word(without_sign(before_last_word(line)).0);
-        ignore_case::is_any(before, BEFORE_USER)
+        ignore_case::is_any(before, users::LABELS)
     };
     let in_name =
         |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-".contains(byte);
@@ -281,10 +282,10 @@ fn user_at_end(line: &[u8]) -> Option<Cue> {
 
 /// Whether a user may be called so: `root`, `eva.k`, `svc_backup`, `eva@acme.io`, `ACME\eva`.
 pub(super) fn user(word: &[u8]) -> Option<Cue> {
-    if ignore_case::is_any(word, USERS) {
+    if ignore_case::is_any(word, users::OF_MACHINES) {
         return Some(Cue::User);
     }
-    if ignore_case::is_any(word, ACCOUNTS) {
+    if ignore_case::is_any(word, users::ACCOUNTS) {
         return Some(Cue::Account);
     }
     if !is_account(word) {

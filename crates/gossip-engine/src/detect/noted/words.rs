@@ -1,29 +1,5 @@
 //! What people write before a password that they tell each other, in the languages of Europe and a few of Asia.
 
-/// Users that machines and programs have, and that are no other words.
-#[rustfmt::skip]
-pub(super) const USERS: &[&str] = &[
-    "admin", "administrador", "administrateur", "administrator", "amministratore", "beheerder", "ftpuser", "mysql", "oracle", "pi",
-    "postgres", "root", "sa", "superadmin", "superuser", "svc", "sysadmin", "sysdba", "ubnt", "ubuntu", "user01", "user1", "webadmin",
-    "webmaster", "wpadmin",
-];
-
-/// Users who are called as other things are.
-#[rustfmt::skip]
-pub(super) const ACCOUNTS: &[&str] = &[
-    "backup", "beheer", "ci", "demo", "deploy", "dev", "enable", "ftp", "guest", "info", "jenkins", "kali", "maintenance", "manager",
-    "master", "monitor", "monitoring", "office", "operator", "ops", "qa", "readonly", "scan", "scanner", "scott", "service",
-    "staging", "student", "support", "sys", "system", "test", "tester", "vagrant",
-];
-
-/// What stands before a user.
-#[rustfmt::skip]
-pub(super) const BEFORE_USER: &[&str] = &[
-    "account", "acct", "benutzer", "benutzername", "compte", "conta", "cuenta", "gebruiker", "gebruikersnaam", "identifiant",
-    "inlog", "konto", "kullanıcı", "login", "logon", "nutzer", "user", "username", "usuario", "usuari", "usuário", "utente", "utilisateur",
-    "uživatel", "użytkownik", "логин", "юзер", "пользователь",
-];
-
 /// What a password is called. In any file it is found behind such a name if it looks like one; in a note less is asked.
 #[rustfmt::skip]
 pub(super) const PASSWORDS: &[&str] = &[
