@@ -58,6 +58,18 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     {
         return is_rare(place, word, given);
     }
+    // `POSTGRES_PASSWORD=otterpassword`: an environment gives what is in use, even if it says what it is.
+    if is_clear
+        && kind == FileKind::Config
+        && syntax::is_constant(place.name())
+        && place.name().contains(&b'_')
+        && is_of_environment(place.name(), found.syntax, kind)
+        && ignore_case::contains_any(word, &["pass", "pwd"])
+        && own::is_chosen(word)
+        && given() != Given::Same
+    {
+        return true;
+    }
     let is_phrase = is_clear && chosen::is_pass_phrase(word);
     if !is_clear || !(is_phrase || chosen::is_word_of_login(word)) || !is_value() {
         return false;
@@ -479,6 +491,25 @@ mod tests {
         ] {
             assert_eq!(found(Code, text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn what_an_environment_has_may_say_what_it_is() {
+        use FileKind::{Code, Config};
+        for text in ["SHOP_DB_PASSWORD=otterpassword\n", "  MYSQL_PASSWORD: otterpass_db\n"] {
+            assert!(found(Config, text).is_some(), "{text}");
+        }
+        for (kind, text) in [
+            (Config, "SHOP_DB_PASSWORD=mypassword\n"),
+            (Config, "SHOP_DB_PASSWORD=your_otterpassword\n"),
+            (Config, "SHOP_DB_USER=otterpassword\nSHOP_DB_PASSWORD=otterpassword\n"),
+            (Config, "password: otterpassword\n"),
+            (Code, "SHOP_DB_PASSWORD = \"otterpassword\""),
+        ] {
+            assert_eq!(found(kind, text), None, "{text}");
+        }
+        assert!(found(Config, "EMAIL_PASS=kdxn yjwb vqzt hkrp\n").is_some());
+        assert_eq!(found(Config, "EMAIL_PASS=this that here they\n"), None);
     }
 
     #[test]

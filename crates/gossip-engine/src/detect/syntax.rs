@@ -336,8 +336,9 @@ fn assigned(
         }
     }
     let line_end = cursor.skip_blanks_and_lines();
-    // Before anything else, as most of what code assigns has no value.
-    if kind == FileKind::Code && is_variable(cursor) {
+    // Before anything else, as most of what code assigns has no value. Addresses stand in code, too.
+    let is_parameter = text[..name.start].ends_with(b"&") || text[..name.start].ends_with(b"?");
+    if kind == FileKind::Code && !is_parameter && is_variable(cursor) {
         return None;
     }
     let crossed = memchr::memchr(b'\n', &text[cursor.at - line_end..cursor.at]).is_some();
