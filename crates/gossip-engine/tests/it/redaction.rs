@@ -114,6 +114,43 @@ fn passwords_that_people_choose_are_not_shown() {
 }
 
 #[test]
+fn what_people_sign_with_or_protect_networks_with_is_not_shown() {
+    let chosen =
+        ["otterladder#quiver", "hereGoOtters", "otter ladder", "kdxn yjwb vqzt hkrp", "root4813"];
+    let lines = |value: &str| {
+        [
+            (".env", format!("JWT_SECRET=\"{value}\"\nSESSION_SECRET=\"{value}\"\n")),
+            ("app.js", format!("app.use(session({{ secret: '{value}' }}));\n")),
+            (
+                "app.js",
+                format!("const s = process.env.JWT_SECRET || '{value}'; jwt.sign(x, '{value}')\n"),
+            ),
+            ("app.ino", format!("WiFi.begin(\"net\", \"{value}\");\n")),
+            (
+                "app.kts",
+                format!("password = System.getenv(\"SIGN_PASSWORD\")\n    ?: \"{value}\"\n"),
+            ),
+            (".env", format!("EMAIL_USER=app\nEMAIL_PASS={value}\n")),
+        ]
+    };
+    let mut found = 0;
+    for (path, text) in chosen.iter().flat_map(|value| lines(value)) {
+        builtin().scan(
+            &mut Scratch::new(),
+            text.as_bytes(),
+            Some(path.as_bytes()),
+            &mut |finding| {
+                assert_redacted(&finding);
+                let context = format!("{:?}", finding.context());
+                assert!(!chosen.iter().any(|value| context.contains(value)), "{context}");
+                found += 1;
+            },
+        );
+    }
+    assert!(found >= 4 * chosen.len(), "{found}");
+}
+
+#[test]
 fn files_that_are_keys_show_no_byte() {
     let noise: Vec<u8> =
         (0..200u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
