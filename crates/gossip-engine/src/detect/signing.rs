@@ -39,9 +39,13 @@ pub(super) fn is_chosen(place: &Place<'_>, named: Named) -> bool {
 /// Whether the name is of what something is signed with, and of no service's key.
 fn is_name(place: &Place<'_>, named: Named) -> bool {
     let name = place.name();
+    let has_secret = ignore_case::contains(name, "secret");
+    // Before anything else, as most names have neither.
+    if !has_secret && !ignore_case::contains(name, "jwt") {
+        return false;
+    }
     let words = || name::words(name);
     let is = |word: &[u8], list: &[&str]| ignore_case::is_any(word, list);
-    let has_secret = words().any(|word| ignore_case::contains(word, "secret"));
     let is_one = |word: &[u8]| ignore_case::contains(word, "secret") || is(word, NAMING);
     let is_signing = || words().any(|word| is(word, OF_SIGNING));
     let is_key = || {
@@ -59,7 +63,6 @@ fn is_name(place: &Place<'_>, named: Named) -> bool {
     matches!(named.kind, Kind::Secret | Kind::Key | Kind::Token)
         && is_explicit
         && words().all(is_one)
-        && (has_secret || words().any(|word| is(word, &["jwt"])))
         && (is_signing() || is_key() || is_alone())
 }
 

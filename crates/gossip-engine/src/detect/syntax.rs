@@ -450,7 +450,7 @@ fn filled_in(text: &[u8], name: &Range<usize>) -> Option<Assignment> {
         return quoted(cursor, Syntax::Quoted);
     }
     // Kotlin: `getenv("NAME") ?: "value"`, in a line of its own as well.
-    if cursor.at > name_end && text[cursor.at - 1] == b')' {
+    if matches!(&text[name_end..cursor.at], [b'"' | b'\'', b')']) {
         let mut behind = cursor;
         behind.skip_blanks_and_lines();
         if behind.eat(b"?: ") {
