@@ -72,6 +72,7 @@ const CALLS: &[Call] = &[
     password("wifi.begin(", 1),
     password("passwordauthentication(", 1),
     password("sql.newinstance(", 2),
+    password("sql2o(", 2),
     password("epgsql:connect(", 2),
     password("create_superuser(", 2),
     password("usermanager.createasync(", 1),

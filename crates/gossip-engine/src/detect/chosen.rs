@@ -336,7 +336,7 @@ pub(super) fn weigh_called_out(value: &[u8]) -> Option<f32> {
 
 fn is_called_out(value: &[u8]) -> bool {
     const MIN_WORD: usize = 5;
-    let Some((b'!' | b'?', word)) = value.split_last() else { return false };
+    let Some((b'!' | b'?' | b'@' | b'#' | b'*', word)) = value.split_last() else { return false };
     let signs = word.iter().filter(|byte| !byte.is_ascii_lowercase());
     word.len() >= MIN_WORD
         && signs.clone().count() <= 1

@@ -56,6 +56,10 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
         return None;
     }
     let confidence = confidence(&place, named)?;
+    // `"password", "DBPWD"`: a list of names.
+    if place.found.syntax == Syntax::Among && name::has_credential_word(place.value()) {
+        return None;
+    }
     // These are compared with more than one value, so they come last.
     if is_spelled(&place, named) || is_of_test_vector(&place, named) {
         return None;

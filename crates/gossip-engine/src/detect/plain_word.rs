@@ -58,16 +58,7 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     {
         return is_rare(place, word, given);
     }
-    // `POSTGRES_PASSWORD=otterpassword`: an environment gives what is in use, even if it says what it is.
-    if is_clear
-        && kind == FileKind::Config
-        && syntax::is_constant(place.name())
-        && place.name().contains(&b'_')
-        && is_of_environment(place.name(), found.syntax, kind)
-        && ignore_case::contains_any(word, &["pass", "pwd"])
-        && own::is_chosen(word)
-        && given() != Given::Same
-    {
+    if is_clear && says_what_it_is(place, word) && given() != Given::Same {
         return true;
     }
     let is_phrase = is_clear && chosen::is_pass_phrase(word);
@@ -97,6 +88,22 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
         Given::Nothing => is_sure || (is_behind_user(place) && !is_name),
         Given::Same => false,
     }
+}
+
+/// `POSTGRES_PASSWORD=otterpassword`, `MASTER_PASSWORD = "OtterPasscode2025"`: an environment and constants give what
+/// is in use, even if it says what it is. Constants of code are also set to names, which have no number.
+fn says_what_it_is(place: &Place<'_>, word: &[u8]) -> bool {
+    let is_set = match place.kind {
+        FileKind::Config => true,
+        FileKind::Code => word.windows(3).any(|three| three.iter().all(u8::is_ascii_digit)),
+        _ => false,
+    };
+    is_set
+        && syntax::is_constant(place.name())
+        && place.name().contains(&b'_')
+        && is_of_environment(place.name(), place.found.syntax, place.kind)
+        && ignore_case::contains_any(word, &["pass", "pwd"])
+        && own::is_chosen(word)
 }
 
 /// Whether a word that is short, or written as types are, is the password: where it is said whose it is, or
@@ -236,7 +243,8 @@ pub(super) fn is_argument(text: &[u8], kind: FileKind, named: Named, found: &Ass
         && kind != FileKind::Text
         && (is_typed_by_people(word)
             || chosen::is_short_mixed(word)
-            || chosen::is_numbered_by_people(word))
+            || chosen::is_numbered_by_people(word)
+            || own::is_number(word))
         && is_behind_another(text, found.value.start, word)
 }
 
@@ -499,12 +507,14 @@ mod tests {
         for text in ["SHOP_DB_PASSWORD=otterpassword\n", "  MYSQL_PASSWORD: otterpass_db\n"] {
             assert!(found(Config, text).is_some(), "{text}");
         }
+        assert!(found(Code, "MASTER_PASSWORD = \"OtterPasscode2025\"").is_some());
         for (kind, text) in [
             (Config, "SHOP_DB_PASSWORD=mypassword\n"),
             (Config, "SHOP_DB_PASSWORD=your_otterpassword\n"),
             (Config, "SHOP_DB_USER=otterpassword\nSHOP_DB_PASSWORD=otterpassword\n"),
             (Config, "password: otterpassword\n"),
             (Code, "SHOP_DB_PASSWORD = \"otterpassword\""),
+            (Code, "SHOP_DB_PASSWORD = \"mypassword123\""),
         ] {
             assert_eq!(found(kind, text), None, "{text}");
         }

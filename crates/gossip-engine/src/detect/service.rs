@@ -70,8 +70,13 @@ pub(super) fn detect(text: &[u8], word: Range<usize>) -> Option<Detected> {
         return None;
     }
     let found = value_behind(text, word.clone())?;
-    // Lists of files give hashes to words, too.
     let value = &text[found.detected.secret.clone()];
+    // `acme_key=acme_pt_...`: the rest is left out.
+    let behind = &text[found.detected.secret.end..];
+    if behind.starts_with(b"...") || behind.starts_with("…".as_bytes()) {
+        return None;
+    }
+    // Lists of files give hashes to words, too.
     let between = &text[word.end..found.detected.secret.start];
     let is_listed = between.contains(&b':');
     let may_be_hash =

@@ -16,7 +16,7 @@ pub(super) const REACH: usize = 128;
 
 /// What the names end in of what a password is for, beside a user.
 const NAMES: &[&str] =
-    &["host", "hostname", "server", "database", "dbname", "db_name", "account", "ssid"];
+    &["host", "hostname", "server", "database", "dbname", "db_name", "catalog", "account", "ssid"];
 /// What is longer is no name of a user or a host.
 const MAX_VALUE: usize = 64;
 const MAX_BLANKS: usize = 16;
@@ -70,8 +70,15 @@ fn values(text: &[u8], kind: FileKind) -> impl Iterator<Item = &[u8]> {
             let len = rest.iter().take_while(|byte| is_in_word(**byte)).count();
             let name = &rest[..len];
             at += len.max(1);
+            // `User ID=app;Password=…`.
+            let is_user_id = || {
+                name.eq_ignore_ascii_case(b"id")
+                    && ignore_case::ends_with_any(&text[..at - len], &["user "])
+            };
             if len > 0
-                && (users::is_field(name) || ignore_case::ends_with_any(name, NAMES))
+                && (users::is_field(name)
+                    || ignore_case::ends_with_any(name, NAMES)
+                    || is_user_id())
                 && let Some(value) = value(&rest[len..], kind)
                 && is_value(value, name)
             {
@@ -89,6 +96,8 @@ fn value(rest: &[u8], kind: FileKind) -> Option<&[u8]> {
     let is_closing = |byte: &u8| matches!(byte, b'"' | b'\'' | b']' | b')' | b'\\');
     let closed = skip(rest, 3, is_closing);
     let (rest, blanks) = skip_blanks(closed);
+    // Python: `user: str = "app"`.
+    let rest = rest.strip_prefix(b": str ").unwrap_or(rest);
     let operator = OPERATORS.into_iter().find(|operator| rest.starts_with(operator));
     let (rest, behind) = skip_blanks(&rest[operator.map_or(0, <[u8]>::len)..]);
     if rest.starts_with(b"=") || (operator.is_none() && blanks == 0) {
@@ -154,6 +163,8 @@ mod tests {
             "@{@\"user\": @\"app\", @\"",
             "\"Server=db;Uid=app;",
             "db_user := `app`\n",
+            "\"Data Source=db;User ID=app;",
+            "db_user: str = \"app\"\n",
             "{\\\"user\\\": \\\"app\\\", \\\"",
         ] {
             assert!(is_given(before, ""), "{before}");

@@ -147,7 +147,7 @@ fn may_go_on(next: u8) -> bool {
 
 /// `the name is "value"`, `the name is <b>value</b>`.
 fn said(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Option<Assignment> {
-    const MARKS: [&[u8]; 5] = [b"<b>", b"<strong>", b"<code>", b"<tt>", b"**"];
+    const MARKS: [&[u8]; 6] = [b"<b>", b"<strong>", b"<code>", b"<tt>", b"**", b"*"];
     let len = says(&cursor.text[cursor.at..]).unwrap_or(0);
     let mut value = Cursor { at: cursor.at + len, ..cursor };
     if MARKS.iter().any(|mark| value.eat(mark)) {

@@ -66,7 +66,15 @@ pub(super) fn is_one(value: &[u8], weight: Weight) -> bool {
 
 /// Whether the value begins or ends as an expression does: this is known before the value is weighed.
 pub(super) fn is_expression(value: &[u8]) -> bool {
-    let opens = value.first().is_some_and(|first| b"$%{<[(&#:,".contains(first));
+    // `#9999ladder@` is no selector and no color.
+    let is_fragment = |rest: &[u8]| {
+        !(rest.iter().any(u8::is_ascii_digit) && rest.iter().any(|byte| b"!@#$%^&*".contains(byte)))
+    };
+    let opens = match value {
+        [b'#', rest @ ..] => is_fragment(rest),
+        [first, ..] => b"$%{<[(&:,".contains(first),
+        [] => false,
+    };
     let is_starred = value.starts_with(b"*") && value.ends_with(b"*");
     let goes_on = value.ends_with(b"(") || value.ends_with(b"[");
     // `\$PASS` in a script that a string holds. Passwords with a dollar are written so, too.
