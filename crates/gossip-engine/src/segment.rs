@@ -330,7 +330,9 @@ impl Segment<'_> {
         };
         // What is decoded was not written by people, but for text in two bytes a character; nor is what is long.
         let start = self.base + view.original(owned.clone()).start as u64;
-        let is_note = self.told.is_note && start < MAX_NOTES_LEN as u64;
+        // A rule with paths of its own says itself which files it reads.
+        let has_paths = self.engine.rules.rule(index as usize).path.is_some();
+        let is_note = (self.told.is_note || has_paths) && start < MAX_NOTES_LEN as u64;
         if is_note && matches!(view.encoding, Encoding::Plain | Encoding::Utf16) {
             detector.read(view.text, owned, &mut |detected| {
                 self.judge_detected(scratch, view, index, &detected);

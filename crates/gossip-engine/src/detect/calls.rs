@@ -73,6 +73,8 @@ const CALLS: &[Call] = &[
     password("passwordauthentication(", 1),
     password("sql.newinstance(", 2),
     password("sql2o(", 2),
+    password("sequelize(", 2),
+    password("mysql:connect(", 2),
     password("epgsql:connect(", 2),
     password("create_superuser(", 2),
     password("usermanager.createasync(", 1),
@@ -174,7 +176,7 @@ const CALLS: &[Call] = &[
 ];
 
 /// An argument that is passed over, and the blanks before it.
-const MAX_ARGUMENT: usize = 96;
+const MAX_ARGUMENT: usize = 160;
 const MAX_PLACE: usize = 4;
 /// How far behind the opening parenthesis the answer can depend on the text.
 pub(super) const REACH: usize = (MAX_PLACE + 1) * MAX_ARGUMENT + syntax::MAX_VALUE + 8;
@@ -205,6 +207,7 @@ pub(super) fn takes_chosen(opening: &[u8]) -> bool {
         "jwt.encode(",
         "jwt.decode(",
         "cookieparser(",
+        "signwith(",
     ];
     ignore_case::is_any(opening, CALLS)
 }

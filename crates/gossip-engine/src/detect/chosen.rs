@@ -40,13 +40,10 @@ pub(super) fn weigh(value: &[u8]) -> Option<f32> {
     if !(LEN_MIN..=LEN_MAX).contains(&value.len()) {
         return None;
     }
-    // `@Zwetschge26`.
+    // `@Zwetschge1926`, but no parameter `@Textbox2`.
+    let digits = |rest: &[u8]| rest.iter().filter(|byte| byte.is_ascii_digit()).count();
     let value = match value {
-        [b'@' | b'!' | b'#' | b'*', rest @ ..]
-            if has_capital_and_small(rest) && rest.iter().any(u8::is_ascii_digit) =>
-        {
-            rest
-        }
+        [b'@' | b'!' | b'#', rest @ ..] if has_capital_and_small(rest) && digits(rest) >= 3 => rest,
         _ => value,
     };
     let first = *value.first()?;
@@ -130,6 +127,10 @@ pub(super) fn is_numbered_by_people(value: &[u8]) -> bool {
         && (3..=4).contains(&number.len())
         && number.iter().all(u8::is_ascii_digit)
         && own::has_own_number(number)
+        && !ignore_case::is_any(
+            word,
+            &["host", "line", "page", "port", "room", "step", "test", "user"],
+        )
         && !ignore_case::is_any(word, NUMBERED)
         && !is_telling(word)
         && !has_naming(word)

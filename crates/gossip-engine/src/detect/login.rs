@@ -85,7 +85,7 @@ fn noted(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<Detected> {
         return None;
     }
     let is_cued = CUES.iter().any(|cue| has_word(line, cue));
-    let is_known = users::is_known(name);
+    let is_known = users::is_always(name);
     let is_user = is_known || is_account(name);
     // What is noted in a comment is noted as in any text.
     let kind = if place::is_comment(line) { FileKind::Unknown } else { kind };

@@ -82,12 +82,20 @@ fn passed(text: &[u8], kind: FileKind, opening: &Range<usize>) -> Option<Detecte
         let value = &text[found.value.clone()];
         let confidence = match judge(named, found.syntax, kind, value) {
             None if plain_word::is_argument(text, kind, named, &found) => Confidence::Low,
-            None if takes_chosen && own::is_chosen(value) => Confidence::Low,
+            None if takes_chosen && is_whole_argument(text, &found) && own::is_chosen(value) => {
+                Confidence::Low
+            }
             confidence => confidence?,
         };
         Some(detected(named, opening.start, found, confidence))
     };
     calls::arguments(text, opening).find_map(judged)
+}
+
+/// Whether nothing but a comma or a parenthesis stands behind a string.
+fn is_whole_argument(text: &[u8], found: &Assignment) -> bool {
+    let rest = text[text.len().min(found.value.end + 1)..].trim_ascii_start();
+    matches!(rest.first(), Some(b',' | b')'))
 }
 
 /// What the name says, and the value with the syntax that follows from that: of `user:value` the
@@ -220,8 +228,16 @@ pub(super) fn judge(
         let is_key = matches!(named.kind, Kind::Key | Kind::Secret | Kind::Token);
         return (is_key && named.is_explicit && named.bits > 0.0).then_some(Confidence::Low);
     }
-    if named.kind == Kind::Marked || syntax == Syntax::Label {
+    if named.kind == Kind::Marked {
         return None;
+    }
+    // `name:value`: only what cannot be anything else.
+    if syntax == Syntax::Label {
+        let is_key = matches!(named.kind, Kind::Key | Kind::Secret | Kind::Token);
+        let is_sure =
+            || value::weigh(value, SURE_BITS).is_some_and(|weight| fits(named, weight, value));
+        return (is_key && named.is_explicit && named.bits >= CLEAR_BITS && is_sure())
+            .then_some(Confidence::Low);
     }
     if named.kind == Kind::Auth
         && let Some(confidence) = authorization::basic(value)

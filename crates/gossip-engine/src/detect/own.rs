@@ -4,34 +4,20 @@
 //! but a secret stands, such a value counts if anything of it is neither what everybody takes nor asks for another
 //! one.
 
+mod words;
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use super::value;
 use super::vocabulary;
 use crate::ignore_case;
+use words::{ASKING, SHARED};
 
 const LEN_MIN: usize = 6;
 const LEN_MAX: usize = 64;
 /// How many letters or digits are somebody's own.
 const OWN_MIN: usize = 3;
-
-/// Words that everybody takes: what is made of nothing else is an example.
-#[rustfmt::skip]
-const SHARED: &[&str] = &[
-    "a", "access", "admin", "aws", "an", "and", "any", "api", "app", "application", "auth", "authentication", "backend", "base",
-    "cat", "code", "cookie", "crypto", "default", "demo", "dev", "develop", "development", "django", "encrypt", "encryption",
-    "env", "express", "fallback", "flask", "guest", "for", "hash", "in", "is", "json", "jwt", "key", "keyboard", "keys", "local",
-    "long", "login", "master", "mern", "mega", "my", "network", "next", "node", "nodejs", "of", "only", "our", "pass", "password", "phrase",
-    "private", "prod", "production", "project", "public", "react", "refresh", "salt", "secret", "secrets", "secure",
-    "security", "server", "service", "session", "sessions", "sh", "shh", "shhh", "sign", "signing", "some", "strong", "string",
-    "super", "that", "the", "this", "to", "token", "tokens", "top", "ultra", "user", "users", "value", "very", "web",
-    "webtoken", "website", "wifi", "with", "wlan", "word",
-];
-
-/// Parts of a value that ask for another one in its place, or say what it is for.
-#[rustfmt::skip]
-const ASKING: &[&str] = &[
-    "atleast", "at_least", "at-least", "change", "characters", "dummy", "enter", "example", "fake", "generate",
-    "insert", "minimum", "mock", "must", "not_", "not-", "placeholder", "random", "replace", "sample", "something", "test",
-    "todo", "whatever", "xxx", "your",
-];
 
 /// Whether somebody chose the value as a secret.
 pub(super) fn is_chosen(value: &[u8]) -> bool {
@@ -46,6 +32,7 @@ pub(super) fn is_chosen(value: &[u8]) -> bool {
         && !is_constant
         && !asks(value)
         && (has_own_word(value) || has_own_number(value))
+        && !value::stands_in(value)
 }
 
 /// Whether the value asks for another one in its place.
@@ -64,21 +51,46 @@ fn has_own_word(value: &[u8]) -> bool {
 
 /// Whether a run of letters is made of what everybody has: `mysupersecretkey`.
 fn is_shared(run: &[u8]) -> bool {
-    // Up to which letter it is, by what ends there.
-    let mut reached = [false; LEN_MAX + 1];
-    reached[0] = true;
-    for end in 1..=run.len() {
-        reached[end] = SHARED.iter().any(|word| {
-            let start = end.checked_sub(word.len());
-            start.is_some_and(|start| {
-                reached[start] && run[start..end].eq_ignore_ascii_case(word.as_bytes())
-            })
-        });
+    let mut lower = [0; LEN_MAX];
+    let run = match lower.get_mut(..run.len()) {
+        Some(lower) => {
+            lower.copy_from_slice(run);
+            lower.make_ascii_lowercase();
+            &*lower
+        }
+        None => return false,
+    };
+    // Which letters words of it end before.
+    let mut ends = 1u128;
+    for start in 0..run.len() {
+        if ends >> start & 1 == 1 {
+            let begun = &SHARED[of_letter(run[start])];
+            let words = begun.iter().filter(|word| run[start..].starts_with(word.as_bytes()));
+            words.for_each(|word| ends |= 1 << (start + word.len()));
+        }
     }
-    reached[run.len()]
+    ends >> run.len() & 1 == 1
 }
 
-/// Whether it has digits that are no year and do not count up.
+/// Where the words are that begin with a small letter.
+fn of_letter(letter: u8) -> Range<usize> {
+    static PLACES: OnceLock<[usize; 27]> = OnceLock::new();
+    let places = PLACES.get_or_init(|| {
+        std::array::from_fn(|at| {
+            SHARED.partition_point(|word| usize::from(word.as_bytes()[0] - b'a') < at)
+        })
+    });
+    let at = usize::from(letter - b'a');
+    places[at]..places[at + 1]
+}
+
+/// Numbers that everybody has: lengths of keys, and ports.
+const NUMBERS: &[&str] = &[
+    "128", "192", "256", "384", "512", "1024", "2048", "3000", "3306", "4096", "5432", "6379",
+    "8000", "8080", "8443", "27017",
+];
+
+/// Whether it has digits that are no year, do not count up and are nobody's own.
 pub(super) fn has_own_number(value: &[u8]) -> bool {
     let numbers = value.split(|byte| !byte.is_ascii_digit());
     let is_year = |number: &[u8]| matches!(number, [b'1', b'9', _, _] | [b'2', b'0', _, _]);
@@ -86,7 +98,7 @@ pub(super) fn has_own_number(value: &[u8]) -> bool {
         |number: &[u8]| number.windows(2).all(|pair| pair[1] == pair[0] + 1 || pair[1] == pair[0]);
     numbers
         .filter(|number| number.len() >= OWN_MIN)
-        .any(|number| !is_year(number) && !counts(number))
+        .any(|number| !is_year(number) && !counts(number) && !ignore_case::is_any(number, NUMBERS))
 }
 
 /// Whether it is a number that somebody may have chosen: no port, no year, and no digits in order.
@@ -94,9 +106,26 @@ pub(super) fn is_number(value: &[u8]) -> bool {
     (6..=12).contains(&value.len()) && value.iter().all(u8::is_ascii_digit) && has_own_number(value)
 }
 
+/// Whether it is eight hexadecimal digits, as some who host databases make passwords: few of them letters, so
+/// that it is no word.
+pub(super) fn is_digits(value: &[u8]) -> bool {
+    let digits = value.iter().filter(|byte| byte.is_ascii_digit()).count();
+    value.len() == 8
+        && (4..8).contains(&digits)
+        && value.iter().all(|byte| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn words_are_in_order() {
+        assert!(
+            SHARED.is_sorted()
+                && SHARED.iter().all(|word| word.bytes().all(|byte| byte.is_ascii_lowercase()))
+        );
+    }
 
     #[test]
     fn something_of_it_is_somebodys_own() {
@@ -104,9 +133,10 @@ mod tests {
             "quicktalk#secret",
             "mysupersecret731",
             "thatsmyotter",
-            "hereBeOtters",
+            "BeGoOtters",
             "otter token",
             "71934428",
+            "otterpassword",
         ] {
             assert!(is_chosen(value.as_bytes()), "{value}");
         }
@@ -125,8 +155,33 @@ mod tests {
             "$otterladder",
             "12345678",
             "thisisasecret",
+            "undefined",
+            "p@ssw0rd",
+            "sha256",
+            "abcdefghijklmnop",
+            "zzzzzzzz",
+            "deadbeefdeadbeefdeadbeef",
+            "set-me",
+            "put_it_in_vault",
+            "dont-use-this",
+            "min-32-chars-long",
+            "256-bit-secret",
+            "wrong-secret",
+            "shhhhhh",
+            "mi_clave_secreta",
+            "geheimnis",
+            "pk_live_51HxKq7ZrTbWmLpQd",
+            "SW2YcwTIb9zpOOhoPsMm",
+            "bypass",
+            "nopassword",
         ] {
             assert!(!is_chosen(value.as_bytes()), "{value}");
         }
+    }
+
+    #[test]
+    fn numbers_are_somebodys_own_unless_they_count() {
+        assert!(is_number(b"71934428") && !is_number(b"12345678") && !is_number(b"2025"));
+        assert!(is_digits(b"93714e0a") && !is_digits(b"deadbeef") && !is_digits(b"93714102"));
     }
 }

@@ -39,7 +39,13 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
     let is_value = || value::weigh(word, f32::MIN).is_some();
     // Beside a user nothing else is asked of what people choose, and they type `app12345`, too.
     let is_typed = || value::weigh_typed(word, f32::MIN).is_some();
-    let is_numbered = || chosen::is_numbered_by_people(word) || own::is_number(word);
+    // JSON and YAML have numbers that are measured.
+    let is_text = kind != FileKind::Config || found.syntax != Syntax::BareColon;
+    let is_numbered = || {
+        chosen::is_numbered_by_people(word)
+            || own::is_digits(word)
+            || (is_text && own::is_number(word))
+    };
     let is_chosen = || {
         chosen::is_walk(word) || ((chosen::weigh(word).is_some() || is_numbered()) && is_typed())
     };
@@ -94,7 +100,8 @@ pub(super) fn is_password(place: &Place<'_>, named: Named) -> bool {
 /// is in use, even if it says what it is. Constants of code are also set to names, which have no number.
 fn says_what_it_is(place: &Place<'_>, word: &[u8]) -> bool {
     let is_set = match place.kind {
-        FileKind::Config => true,
+        // In YAML the names of secrets have dashes.
+        FileKind::Config => !(place.found.syntax == Syntax::BareColon && word.contains(&b'-')),
         FileKind::Code => word.windows(3).any(|three| three.iter().all(u8::is_ascii_digit)),
         _ => false,
     };
@@ -244,7 +251,7 @@ pub(super) fn is_argument(text: &[u8], kind: FileKind, named: Named, found: &Ass
         && (is_typed_by_people(word)
             || chosen::is_short_mixed(word)
             || chosen::is_numbered_by_people(word)
-            || own::is_number(word))
+            || own::is_chosen(word))
         && is_behind_another(text, found.value.start, word)
 }
 

@@ -26,44 +26,85 @@ const OF_SIGNING: &[&str] = &[
 /// Whether the value is one that somebody chose to sign with.
 pub(super) fn is_chosen(place: &Place<'_>, named: Named) -> bool {
     let value = place.value();
+    let has_digit = || value.iter().any(u8::is_ascii_digit);
     let is_set = match (place.kind, place.found.syntax) {
-        (FileKind::Config, Syntax::Quoted | Syntax::BareEquals | Syntax::Variable) => true,
-        // Of Kubernetes and the like the names of secrets stand there.
-        (FileKind::Config, Syntax::BareColon) => !value.contains(&b'-'),
-        (FileKind::Code, Syntax::Quoted | Syntax::Compared) => true,
+        (
+            FileKind::Config,
+            Syntax::Quoted
+            | Syntax::BareEquals
+            | Syntax::Variable
+            | Syntax::Flag
+            | Syntax::BareColon,
+        ) => !is_followed_by_word(place) && !is_title(value),
+        (FileKind::Code, Syntax::Quoted | Syntax::Compared) => !value.contains(&b' '),
+        // What documentation shows was chosen as an example, unless it has what those leave out.
+        (FileKind::Text, Syntax::Quoted | Syntax::BareEquals | Syntax::Variable) => {
+            has_digit() && value.iter().any(u8::is_ascii_uppercase)
+        }
         _ => false,
     };
-    is_set && is_name(place, named) && own::is_chosen(value) && !is_name_of_setting(place)
+    is_set
+        && is_name(place, named)
+        && !is_name_of_something(place)
+        && value.iter().any(u8::is_ascii_alphabetic)
+        && own::is_chosen(value)
+}
+
+/// `JWT_SECRET=stored in a vault`: the first word of several.
+fn is_followed_by_word(place: &Place<'_>) -> bool {
+    place.found.syntax != Syntax::Quoted
+        && matches!(place.behind(2), [b' ', next] if next.is_ascii_alphanumeric())
+}
+
+/// `OAuth token secret`: what is shown to people.
+fn is_title(value: &[u8]) -> bool {
+    value.contains(&b' ') && value.first().is_some_and(u8::is_ascii_uppercase)
 }
 
 /// Whether the name is of what something is signed with, and of no service's key.
 fn is_name(place: &Place<'_>, named: Named) -> bool {
     let name = place.name();
-    let has_secret = ignore_case::contains(name, "secret");
+    let ends_with = |ends: &[&str]| ignore_case::ends_with_any(name, ends);
     // Before anything else, as most names have neither.
-    if !has_secret && !ignore_case::contains(name, "jwt") {
+    if !ignore_case::contains(name, "secret") && !ends_with(&["jwt_key", "jwtkey"]) {
         return false;
     }
     let words = || name::words(name);
     let is = |word: &[u8], list: &[&str]| ignore_case::is_any(word, list);
     let is_one = |word: &[u8]| ignore_case::contains(word, "secret") || is(word, NAMING);
+    // Passport's ends in a key of anything.
+    let is_passport = is(name, &["secretorkey"]);
     let is_signing = || words().any(|word| is(word, OF_SIGNING));
+    // `secretKey: databaseUrl` of Kubernetes, `SECRET_KEY = 'encryptionAlias'`: other things are called so, too.
     let is_key = || {
-        ignore_case::ends_with_any(
-            name,
-            &["secret_key", "secretkey", "secretorkey", "secret_key_base", "secret-key"],
-        )
+        let ends = ends_with(&["secret_key", "secret_key_base", "secret-key"]);
+        ends && place.found.syntax != Syntax::BareColon
+            && (is_mixed(place.value()) || is_setting(place))
     };
     let is_alone = || {
-        name.eq_ignore_ascii_case(b"secret")
-            && (syntax::is_constant(name) || is_of_session(&place.text[..place.name.start]))
+        is(name, &["secret"])
+            && (is_of_session(&place.text[..place.name.start])
+                || (syntax::is_constant(name) && is_mixed(place.value())))
     };
-    // Passport's `secretOrKey` ends in a key of anything.
-    let is_explicit = named.is_explicit || ignore_case::is_any(name, &["secretorkey"]);
     matches!(named.kind, Kind::Secret | Kind::Key | Kind::Token)
-        && is_explicit
+        && (named.is_explicit || is_passport)
         && words().all(is_one)
-        && (is_signing() || is_key() || is_alone())
+        && (is_passport || is_signing() || is_key() || is_alone())
+}
+
+/// `SECRET_KEY = …` at the start of a line, `app.secret_key = …`, `config['SECRET_KEY'] = …`: how Python's frameworks and
+/// environments set it.
+fn is_setting(place: &Place<'_>) -> bool {
+    let name = place.name();
+    let starts_line = syntax::starts_line(place.text, place.name.start);
+    let is_of_config = ignore_case::ends_with_any(place.before(), &["config['", "config[\""]);
+    (syntax::is_constant(name) && (starts_line || is_of_config))
+        || ignore_case::ends_with_any(name, &["app.secret_key"])
+}
+
+/// Whether a value has more than the letters of a name: digits, or signs that no name has.
+fn is_mixed(value: &[u8]) -> bool {
+    value.iter().any(|byte| byte.is_ascii_digit() || b"#@!$^&*+=~?".contains(byte))
 }
 
 /// Whether what stands before a name opens a call that signs sessions or tokens.
@@ -75,13 +116,18 @@ fn is_of_session(before: &[u8]) -> bool {
     ignore_case::contains_any(before, CALLS)
 }
 
-/// `SECRET_KEY = 'aws_secret_access_key'`: code gives names to settings, too.
-fn is_name_of_setting(place: &Place<'_>) -> bool {
+/// `cookieSecret: 'otter-oauth2-cookie'`, `JWT_SECRET_KEY = 'otter_secret_key'`: the names of secrets and of settings.
+fn is_name_of_something(place: &Place<'_>) -> bool {
     let value = place.value();
     let in_name = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-');
-    place.kind == FileKind::Code
-        && value.iter().all(in_name)
-        && ignore_case::ends_with_any(value, &["key", "secret", "token"])
+    let is_name = value.iter().all(in_name);
+    let is_told = place.between().contains(&b':');
+    match place.kind {
+        FileKind::Code => is_name && ignore_case::ends_with_any(value, &["key", "secret", "token"]),
+        _ => {
+            is_told && value.contains(&b'-') && (is_name || place.found.syntax == Syntax::BareColon)
+        }
+    }
 }
 
 #[cfg(test)]
@@ -104,7 +150,11 @@ mod tests {
             (Config, "jwt.secret=myOtterKey\n", "myOtterKey"),
             (Config, "JWT_SECRET: otterKey7\n", "otterKey7"),
             (Code, "app.config['SECRET_KEY'] = 'otter_ladder_key_7'", "otter_ladder_key_7"),
-            (Code, "secretOrKey: 'openOtters',", "openOtters"),
+            (Code, "secretOrKey: 'goodOtters',", "goodOtters"),
+            (Code, "app.secret_key = \"mySecretOtters\"", "mySecretOtters"),
+            (Code, "SECRET_KEY = 'otterLadder'\n", "otterLadder"),
+            (Config, "run --jwt.secret=OtterSign2023!!\n", "OtterSign2023!!"),
+            (Text, "JWT_SECRET=OtterLadder2024!\n", "OtterLadder2024!"),
             (Code, "app.use(session({ secret: 'hereBeOtters' }));", "hereBeOtters"),
             (Code, "const s = process.env.JWT_SECRET || 'ottersign';", "ottersign"),
             (Code, "jwt.sign({ id }, 'otter-ladder')", "otter-ladder"),
@@ -130,6 +180,16 @@ mod tests {
             (Code, "SECRET_KEY = 'otter.secretOpened'"),
             (Code, "mount({ secret: 'hereBeOtters' })"),
             (Code, "jwt.sign({ id }, 'secret')"),
+            (Code, "jwt.sign({ id }, 'otterladder' + salt)"),
+            (Code, "const JWT_TOKEN_KEY = 'otterSession'"),
+            (Code, "String SECRET_KEY = \"otterLadder\";"),
+            (Code, "errors: { jwtSecret: 'Too otterly' }"),
+            (Config, "  - secretKey: otterUrl\n"),
+            (Config, "cookieSecret: 'otter-proxy-cookie'\n"),
+            (Config, "JWT_SECRET=otters in a vault\n"),
+            (Config, "{ \"tokenSecret\": \"OAuth otter secret\" }"),
+            (Config, "RUN SECRET_KEY_BASE=precompile bundle exec\n"),
+            (Config, "JWT_SECRET=undefined\n"),
         ] {
             assert_eq!(found(kind, text), None, "{text}");
         }

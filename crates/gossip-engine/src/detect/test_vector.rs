@@ -136,8 +136,8 @@ fn has_word(name: &[u8], those: &[&str]) -> bool {
 }
 
 fn without_declaration(name: &[u8]) -> &[u8] {
-    const DECLARING: [&[u8]; 6] =
-        [b"const ", b"static ", b"final ", b"readonly ", b"let ", b"var "];
+    const DECLARING: [&[u8]; 7] =
+        [b"const ", b"static ", b"final ", b"readonly ", b"let ", b"var ", b"public $"];
     let ends = DECLARING
         .iter()
         .filter_map(|word| memchr::memmem::rfind(name, word).map(|at| at + word.len()));

@@ -32,9 +32,16 @@ const FIELDS: &[&str] = &[
     "user", "username", "user_name", "usr", "uname", "userid", "user_id", "uid", "login", "email",
 ];
 
-/// Whether machines and programs have such a user.
-pub(super) fn is_known(name: &[u8]) -> bool {
-    ignore_case::is_any(name, OF_MACHINES) || ignore_case::is_any(name, ACCOUNTS)
+/// Users of whom a slash and a value behind are enough: nobody lists them with anything else.
+#[rustfmt::skip]
+const ALWAYS: &[&str] = &[
+    "admin", "administrator", "backup", "deploy", "guest", "oracle", "postgres", "root", "sa", "service", "support", "sys",
+    "sysadmin", "system", "sysdba", "ubuntu",
+];
+
+/// Whether machines and programs have such a user, and nothing else is called so.
+pub(super) fn is_always(name: &[u8]) -> bool {
+    ignore_case::is_any(name, ALWAYS)
 }
 
 /// Whether a name of code is that of a user.

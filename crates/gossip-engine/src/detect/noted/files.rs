@@ -67,7 +67,7 @@ const FOLDERS_AND_NAMES: &[&str] = &[
     "credentials", "creds", "devices", "emergency", "firewall", "handover", "hosting", "inventory", "kennworter",
     "kennwörter", "login", "logins", "meeting", "memo", "merkzettel", "minutes", "nas", "network", "netzwerk",
     "notatki", "note", "notes", "notfall", "notities", "notizen", "notlar", "onboarding", "password", "passwords",
-    "passworter", "passwörter", "printer", "printers", "router", "routers", "runbook", "server", "servers",
+    "passworter", "passwörter", "pasword", "paswords", "printer", "printers", "router", "routers", "runbook", "server", "servers",
     "switches", "uebergabe", "wifi", "wlan", "zugaenge", "zugange", "zugänge", "übergabe",
 ];
 /// Files.
@@ -89,11 +89,10 @@ const NAMES_ANYWHERE: &[&str] = &[
 /// Files that are called this and nothing else.
 #[rustfmt::skip]
 const NAMES_ALONE: &[&str] = &[
-    "creds", "handover", "kennwörter", "login", "logins", "memo", "merkzettel", "mynotes", "mypasswords", "notatki", "note",
-    "notes", "notities", "notizen", "password", "passwords", "passwort", "passwörter", "runbook", "wifi", "wlan",
+    "creds", "handover", "kennwörter", "login", "logins", "memo", "merkzettel", "notatki", "note", "notes", "notities", "notizen", "password", "passwords", "passwort", "passwörter", "runbook", "wifi", "wlan",
 ];
 /// What Telegram exports is called so, and by its day.
-const EXPORT_OF_DAY: &[u8] = b"chatexport";
+const EXPORTS_OF_DAY: &[&str] = &["chatexport_", "chatexport-", "chatexport "];
 
 /// Words that stand apart in the name of a file and are looked up as one: `wi-fi`, `mots de passe`.
 const JOINED_MAX: usize = 3;
@@ -135,8 +134,7 @@ impl Places {
     }
 
     fn of_folder(&self, folder: &[u8]) -> u8 {
-        let of_day = Folded::of(&folder[..folder.len().min(EXPORT_OF_DAY.len())]);
-        let is_export = of_day.word() == EXPORT_OF_DAY;
+        let is_export = ignore_case::starts_with_any(folder, EXPORTS_OF_DAY);
         (if is_export { OF_PROGRAM } else { self.of_name(folder) }) & (OF_PROGRAM | OF_PEOPLE)
     }
 }
@@ -150,7 +148,7 @@ pub(in crate::detect) fn of_folder(name: &[u8]) -> u8 {
 pub(in crate::detect) fn is_note(path: &[u8], folders: &mut Folders) -> bool {
     let places = Places::all();
     let name = &path[memchr::memrchr2(b'/', b'!', path).map_or(0, |at| at + 1)..];
-    let Some(dot) = memchr::memrchr(b'.', name) else { return places.of_name(name) & ALONE != 0 };
+    let Some(dot) = memchr::memrchr(b'.', name) else { return is_alone(name, places) };
     let (stem, ending) = (&name[..dot], places.of_ending(&name[dot + 1..]));
     // Most files have another.
     ending != 0
@@ -159,25 +157,39 @@ pub(in crate::detect) fn is_note(path: &[u8], folders: &mut Folders) -> bool {
             || folders.of(path) & ending != 0)
 }
 
+/// `Passwords`, `my-notes`: a file that is called nothing else.
+fn is_alone(name: &[u8], places: &Places) -> bool {
+    let is_mine = ignore_case::starts_with_any(name, &["my ", "my-", "my_"]);
+    places.of_name(&name[if is_mine { 3 } else { 0 }..]) & ALONE != 0
+}
+
 /// Whether one of the words is in the name, with no letter beside it.
 fn is_called(stem: &[u8], places: &Places) -> bool {
+    let is_letter = |at: usize| stem.get(at).is_some_and(u8::is_ascii_alphabetic);
+    let begins = |at: &usize| in_word(stem[*at]) && !at.checked_sub(1).is_some_and(is_letter);
     let is_name = |at: usize| {
-        (1..=JOINED_MAX).any(|words| places.of_name(words_at(&stem[at..], words)) & NAME != 0)
+        words_at(&stem[at..])
+            .any(|end| !is_letter(at + end) && places.of_name(&stem[at..at + end]) & NAME != 0)
     };
-    let begins = |at: &usize| in_word(stem[*at]) && (*at == 0 || !in_word(stem[*at - 1]));
     (0..stem.len()).filter(begins).any(is_name) || ignore_case::contains_any(stem, NAMES_ANYWHERE)
 }
 
-/// The first so many words, joined as they are.
-fn words_at(text: &[u8], words: usize) -> &[u8] {
+/// Where the first words end, joined as they are; and where letters of ASCII end in them: words of other scripts
+/// have nothing between them and their neighbours.
+fn words_at(text: &[u8]) -> impl Iterator<Item = usize> + '_ {
     let mut end = 0;
-    for word in 0..words {
+    let ends = (0..JOINED_MAX).flat_map(move |word| {
         if word > 0 {
             end += usize::from(matches!(text.get(end), Some(b' ' | b'-' | b'_')));
         }
-        end += text[end..].iter().take_while(|byte| in_word(**byte)).count();
-    }
-    &text[..end]
+        let rest = &text[end..];
+        let ascii = rest.iter().take_while(|byte| byte.is_ascii_alphabetic()).count();
+        let all = rest.iter().take_while(|byte| in_word(**byte)).count();
+        let ends = [end + ascii, end + all];
+        end += all;
+        ends
+    });
+    ends.filter(|end| *end > 0)
 }
 
 fn in_word(byte: u8) -> bool {
@@ -195,17 +207,25 @@ impl Folded {
 
     fn of(name: &[u8]) -> Self {
         let mut folded = Self { bytes: [0; Self::MAX], len: 0 };
+        let is_joint = |byte: u8| matches!(byte, b' ' | b'-' | b'_');
         let mut lead = 0;
-        for byte in name.iter().filter(|byte| !matches!(byte, b' ' | b'-' | b'_')) {
+        for (at, &byte) in name.iter().enumerate() {
+            // Between two words, and not before or behind them: `_matrix` is something else.
+            let joins = is_joint(byte)
+                && folded.len > 0
+                && name.get(at + 1).is_some_and(|next| !is_joint(*next));
+            if joins {
+                continue;
+            }
             let Some(place) = folded.bytes.get_mut(folded.len) else {
                 folded.len = 0;
                 break;
             };
             // Letters of Western Europe with marks, in UTF-8, differ by the same bit.
-            let is_capital = lead == 0xC3 && (0x80..=0x9E).contains(byte);
+            let is_capital = lead == 0xC3 && (0x80..=0x9E).contains(&byte);
             *place = if is_capital { byte | 0x20 } else { byte.to_ascii_lowercase() };
             folded.len += 1;
-            lead = *byte;
+            lead = byte;
         }
         folded
     }
@@ -248,6 +268,10 @@ mod tests {
             "backup.zip!notes/wifi.txt",
             "a/Passwords",
             "my_notes",
+            "my-creds",
+            "wifi\u{4fe1}\u{606f}.txt",
+            "\u{5de5}\u{4f5c}notes.txt",
+            "Pasword/x.md",
         ] {
             assert!(is_note(note.as_bytes(), folders), "{note}");
         }
@@ -263,6 +287,9 @@ mod tests {
             "passwordsafe",
             "node_modules/team-x/x.js",
             "a.chat/readme.rst",
+            "_matrix/x.json",
+            "chatExportService/x.json",
+            "__access__/x.md",
         ] {
             assert!(!is_note(other.as_bytes(), folders), "{other}");
         }

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use super::cursor::Cursor;
+use super::notes::line_before;
 use super::values::{bare, quoted};
 use super::{Assignment, MAX_VALUE, MAX_WRAPPER, Syntax, is_constant, leads};
 use crate::detect::file_kind::FileKind;
@@ -178,6 +179,11 @@ fn behind_words(cursor: Cursor<'_>, name: &Range<usize>, kind: FileKind) -> Opti
     {
         return None;
     }
+    // `export PGUSER PGPASSWORD PGDATABASE`: names of variables.
+    let line = line_before(text, name.start).trim_ascii_start();
+    if [&b"export "[..], b"unset ", b"readonly "].iter().any(|word| line.starts_with(word)) {
+        return None;
+    }
     let found = if is_quoted { quoted(cursor, Syntax::Argument) } else { None };
     found.or_else(|| directive(cursor, kind))
 }
@@ -200,12 +206,6 @@ fn follows_words(text: &[u8], start: usize) -> bool {
 fn directive(cursor: Cursor<'_>, kind: FileKind) -> Option<Assignment> {
     const MAX_DOTS: usize = 2;
     let mut found = bare(cursor, Syntax::Directive, kind)?;
-    // `export PGPASSWORD PGDATABASE`: names of variables.
-    if is_constant(&cursor.text[found.value.clone()])
-        && cursor.text[found.value.clone()].iter().all(|byte| !byte.is_ascii_digit())
-    {
-        return None;
-    }
     let mut rest = Cursor { at: found.value.end, ..cursor };
     // No sentence ends here: the dot is the password's.
     rest.skip_while(MAX_DOTS, |byte| byte == b'.');

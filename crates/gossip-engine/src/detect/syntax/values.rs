@@ -446,7 +446,9 @@ fn is_in_string(text: &[u8], value: &Range<usize>) -> bool {
     let rest = &text[value.end..text.len().min(value.end + MAX_BLANKS)];
     match rest {
         [b'"' | b'\'', ..] | [b';', b'"' | b'\'', ..] => true,
-        [b' ' | b';', rest @ ..] => begins_assignment(rest),
+        [b' ', rest @ ..] => begins_assignment(rest),
+        // The settings of a database have names of several words: `;Integrated Security=True`.
+        [b';', rest @ ..] => rest.split(|byte| *byte == b' ').take(3).any(begins_assignment),
         _ => false,
     }
 }

@@ -133,7 +133,7 @@ pub(in crate::detect) fn app_password_len(text: &[u8]) -> Option<usize> {
 
 /// Whether the value is four groups of four small letters, which are no words.
 pub(in crate::detect) fn is_app_password(value: &[u8]) -> bool {
-    const RANDOM_BITS: f32 = 6.0;
+    const RANDOM_BITS: f32 = 16.0;
     let mut letters = [0; 16];
     let groups = || value.split(|byte| *byte == b' ');
     let is_one = value.len() == 19

@@ -50,6 +50,13 @@ pub(super) enum Shape {
     Phrase,
 }
 
+/// Whether a value is typed in order, stands for another one or is something else as a whole, whatever words it has.
+pub(super) fn stands_in(value: &[u8]) -> bool {
+    is_typed(value)
+        || stand_in::is_expression(value)
+        || stand_in::is_one_but_for_words(value, weight(value))
+}
+
 /// What somebody typed.
 const TYPED_PARTS: &[&str] = &["12345", "abcdef", "qwert", "asdf"];
 

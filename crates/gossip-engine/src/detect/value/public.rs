@@ -15,12 +15,13 @@ pub(super) fn is_public(value: &[u8]) -> bool {
         || is_der(value)
 }
 
-/// What Stripe, Midtrans and those who do as they do give to pages, and RevenueCat to applications of each store.
+/// What Stripe, Mapbox, Midtrans and those who do as they do give to pages, and RevenueCat to applications of each store.
 fn is_publishable(value: &[u8]) -> bool {
     const OF_STORE: std::ops::RangeInclusive<usize> = 30..=34;
     let of_store = value.strip_prefix(b"appl_").or(value.strip_prefix(b"goog_"));
     value.starts_with(b"pk_live_")
         || value.starts_with(b"pk_test_")
+        || value.starts_with(b"pk.eyJ")
         || value.starts_with(b"Mid-client-")
         || value.starts_with(b"SB-Mid-client-")
         || of_store.is_some_and(|key| {

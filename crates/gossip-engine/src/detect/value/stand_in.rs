@@ -41,18 +41,22 @@ const KINDS: &[(Predicate, f32)] = &[
     (is_versioned, NONE),           // a package, or an image
     (is_of_code, NONE),             // what code has in strings
     (is_label, NONE),               // stands before a field
-    (ends_in_what_it_names, NONE),  // names a secret
     (is_part_of_token, NONE),       // lacks the signature
     (is_qualified, NONE),           // a URL, or a name with its module
     (is_template, NONE),            // filled in later
     (is_format, 24.0),              // filled in by a call, unless a password has the sign by chance
-    (has_telling_part, NONE),       // says that it is none
-    (only_says_secret, NONE),       // says what it is, and nothing more
     (is_published, NONE),           // everybody has it
     (is_public, NONE),              // everybody may have it
 ];
 
-/// Those of them that have hexadecimal digits and nothing else. There are more such values than others in
+/// What the words of a value say. Where nothing but a secret stands, people choose such values all the same.
+const OF_WORDS: &[Predicate] = &[
+    ends_in_what_it_names, // names a secret
+    has_telling_part,      // says that it is none
+    only_says_secret,      // says what it is, and nothing more
+];
+
+/// Those of the kinds that have hexadecimal digits and nothing else. There are more such values than others in
 /// code that deals with ciphers.
 const KINDS_OF_DIGITS: &[(Predicate, f32)] =
     &[(is_repetitive, NONE), (is_constant_name, 12.0), (is_published, NONE), (is_public, NONE)];
@@ -60,7 +64,17 @@ const KINDS_OF_DIGITS: &[(Predicate, f32)] =
 /// Whether a value, which weighs so much, only shows where a value would be, or is something else as a
 /// whole.
 pub(super) fn is_one(value: &[u8], weight: Weight) -> bool {
-    let kinds = if weight.shape == Shape::Hex { KINDS_OF_DIGITS } else { KINDS };
+    let is_hex = weight.shape == Shape::Hex;
+    is_of_kind(value, weight, if is_hex { KINDS_OF_DIGITS } else { KINDS })
+        || (!is_hex && OF_WORDS.iter().any(|is_of_words| is_of_words(value)))
+}
+
+/// The same, whatever words the value has.
+pub(super) fn is_one_but_for_words(value: &[u8], weight: Weight) -> bool {
+    is_of_kind(value, weight, KINDS)
+}
+
+fn is_of_kind(value: &[u8], weight: Weight, kinds: &[(Predicate, f32)]) -> bool {
     kinds.iter().any(|(is_of_kind, bits)| weight.bits < *bits && is_of_kind(value))
 }
 
@@ -222,11 +236,12 @@ mod tests {
         ) {
             let value = value.as_bytes();
             let weight = weight(value);
-            let is_any = |kinds: &[(Predicate, f32)]| {
-                kinds.iter().any(|(is_of_kind, bits)| weight.bits < *bits && is_of_kind(value))
-            };
             prop_assume!(weight.shape == Shape::Hex);
-            prop_assert_eq!(is_any(KINDS), is_any(KINDS_OF_DIGITS));
+            let is_of_words = OF_WORDS.iter().any(|is_of_words| is_of_words(value));
+            prop_assert_eq!(
+                is_of_kind(value, weight, KINDS) || is_of_words,
+                is_of_kind(value, weight, KINDS_OF_DIGITS)
+            );
         }
     }
 
