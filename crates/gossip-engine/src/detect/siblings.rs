@@ -103,6 +103,7 @@ fn value(rest: &[u8], kind: FileKind) -> Option<&[u8]> {
     if rest.starts_with(b"=") || (operator.is_none() && blanks == 0) {
         return None;
     }
+    let rest = without_environment(rest);
     if let Some((quote @ (b'"' | b'\'' | b'`'), rest)) =
         skip(rest, 2, |byte| matches!(byte, b'@' | b'\\')).split_first()
     {
@@ -117,6 +118,14 @@ fn value(rest: &[u8], kind: FileKind) -> Option<&[u8]> {
     let len = rest.iter().take(MAX_VALUE).take_while(in_value).count();
     let ends = rest.get(len).is_none_or(|byte| b" \t\r\n;,&\"'<".contains(byte));
     ends.then_some(&rest[..len])
+}
+
+/// `process.env.DB_USER || "app"`: what it is where the environment has none.
+fn without_environment(rest: &[u8]) -> &[u8] {
+    let Some(name) = rest.strip_prefix(b"process.env.") else { return rest };
+    let name = &name[name.iter().take_while(|byte| is_in_word(**byte)).count()..];
+    let or = skip_blanks(name).0;
+    or.strip_prefix(b"||").map_or(rest, |value| skip_blanks(value).0)
 }
 
 /// Whether somebody or something is called so; what is told to people is written otherwise.
@@ -165,6 +174,7 @@ mod tests {
             "db_user := `app`\n",
             "\"Data Source=db;User ID=app;",
             "db_user: str = \"app\"\n",
+            "user: process.env.DB_USER || \"app\",\n",
             "{\\\"user\\\": \\\"app\\\", \\\"",
         ] {
             assert!(is_given(before, ""), "{before}");

@@ -44,7 +44,7 @@ pub(super) fn is_chosen(place: &Place<'_>, named: Named) -> bool {
         _ => false,
     };
     is_set
-        && is_name(place, named)
+        && (is_name(place, named) || is_of_cipher(place, named))
         && !is_name_of_something(place)
         && value.iter().any(u8::is_ascii_alphabetic)
         && own::is_chosen(value)
@@ -90,6 +90,15 @@ fn is_name(place: &Place<'_>, named: Named) -> bool {
         && (named.is_explicit || is_passport)
         && words().all(is_one)
         && (is_passport || is_signing() || is_key() || is_alone())
+}
+
+/// `AES_KEY = "otterladderquivr"`: as many characters as a cipher takes, which nobody's name has by chance.
+fn is_of_cipher(place: &Place<'_>, named: Named) -> bool {
+    const CIPHERS: &[&str] = &["aes", "cipher", "crypto", "encrypt", "encryption"];
+    matches!(named.kind, Kind::Key | Kind::Secret)
+        && matches!(place.value().len(), 16 | 24 | 32)
+        && !place.value().contains(&b'-')
+        && name::words(place.name()).any(|word| ignore_case::is_any(word, CIPHERS))
 }
 
 /// `SECRET_KEY = …` at the start of a line, `app.secret_key = …`, `config['SECRET_KEY'] = …`: how Python's frameworks and
@@ -158,6 +167,7 @@ mod tests {
             (Code, "app.use(session({ secret: 'hereBeOtters' }));", "hereBeOtters"),
             (Code, "const s = process.env.JWT_SECRET || 'ottersign';", "ottersign"),
             (Code, "jwt.sign({ id }, 'otter-ladder')", "otter-ladder"),
+            (Code, "String AES_KEY = \"OtterSantaMariaX\";", "OtterSantaMariaX"),
         ] {
             assert_eq!(found(kind, text), Some(value), "{text}");
         }
@@ -178,6 +188,7 @@ mod tests {
             (Text, "JWT_SECRET=otterladder#secret\n"),
             (Code, "SECRET_KEY = 'otter_secret_access_key'"),
             (Code, "SECRET_KEY = 'otter.secretOpened'"),
+            (Code, "String AES_KEY = \"OtterSantaMaria\";"),
             (Code, "mount({ secret: 'hereBeOtters' })"),
             (Code, "jwt.sign({ id }, 'secret')"),
             (Code, "jwt.sign({ id }, 'otterladder' + salt)"),

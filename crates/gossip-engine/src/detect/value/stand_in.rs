@@ -90,12 +90,14 @@ pub(super) fn is_expression(value: &[u8]) -> bool {
         [] => false,
     };
     let is_starred = value.starts_with(b"*") && value.ends_with(b"*");
+    // `"…: ".$_POST['x'].""`: what stands between two strings of PHP.
+    let joins = value.starts_with(b".$") || value.starts_with(b". $");
     let goes_on = value.ends_with(b"(") || value.ends_with(b"[");
     // `\$PASS` in a script that a string holds. Passwords with a dollar are written so, too.
     let is_escaped = value
         .strip_prefix(b"\\$")
         .is_some_and(|name| name.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'_'));
-    (opens || is_starred || goes_on || is_escaped) && !is_generated(value)
+    (opens || joins || is_starred || goes_on || is_escaped) && !is_generated(value)
 }
 
 /// What stands for a value, or is none: whole, in lower case.
@@ -123,7 +125,7 @@ const TELLING_STARTS: &[&str] = &["my_", "my-", "the_", "the-"];
 /// Parts that no value has which is one.
 #[rustfmt::skip]
 const TELLING_PARTS: &[&str] = &[
-    "password", "passwd", "passphrase", "example", "placeholder", "changeme", "your_", "your-", "yourp",
+    "password", "passwd", "passphrase", "example", "placeholder", "changeme", "change-me", "change_me", "your_", "your-", "yourp",
     "insert", "replace", "redacted", "dummy", "xxxx", "lorem", "notareal",
     "process.env", "getenv", "environ", "localhost", "undefined", "function",
     "username", "sample", "fake", "foobar", "blahbla", "mock_", "mock-", "_mock", "-mock", "****", "...",
