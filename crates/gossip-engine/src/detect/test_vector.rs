@@ -39,6 +39,9 @@ pub(super) fn is_one(text: &[u8], key: &Assignment, is_explicit: bool) -> bool {
         return false;
     }
     let rest = &text[key.value.end..text.len().min(key.value.end + REACH)];
+    if !is_explicit && is_before_input(rest) {
+        return true;
+    }
     match next_name(rest) {
         Some(name) if is_of_vector(&rest[..name]) => holds_digits(&rest[name..]),
         // A nonce tells nothing by itself; what follows it does: digits that were encrypted, or anything
@@ -60,6 +63,15 @@ pub(super) fn is_one(text: &[u8], key: &Assignment, is_explicit: bool) -> bool {
         }
         _ => false,
     }
+}
+
+/// `NONCE: …`, which may be empty, and then `IN: …` in lines of their own: as BoringSSL writes its tests, and those
+/// who took them.
+fn is_before_input(rest: &[u8]) -> bool {
+    let Some(nonce) = rest.strip_prefix(b"\nNONCE") else { return false };
+    let line = &nonce[..nonce.len().min(MAX_NONCE)];
+    let Some(end) = memchr::memchr(b'\n', line) else { return false };
+    matches!(&nonce[end + 1..], [b'I', b'N', b':' | b'=', ..] | [b'I', b'N', b' ', b'=', ..])
 }
 
 /// Whether the value that follows the nonce's is what a cipher made, or was given, in digits.
@@ -172,6 +184,9 @@ mod tests {
             format!("Key = {hex}\nDigest = 89dab80b"),
             format!("key: \"{hex}\",\n  expected_public: \"d75a\","),
             format!("let key = \"{hex}\";\nlet plaintext = \"00\";"),
+            format!("KEY: {hex}\nNONCE: {nonce}\nIN: 5b97a9d4\n"),
+            format!("KEY = {hex}\nNONCE = {nonce}\nIN = \"\"\n"),
+            format!("KEY: {hex}\nNONCE: \nIN: 5b97a9d4\n"),
         ] {
             assert!(check(&text, Syntax::Quoted), "{text}");
         }
