@@ -94,7 +94,9 @@ fn passed(text: &[u8], kind: FileKind, opening: &Range<usize>) -> Option<Detecte
 
 /// Whether nothing but a comma or a parenthesis stands behind a string.
 fn is_whole_argument(text: &[u8], found: &Assignment) -> bool {
-    let rest = text[text.len().min(found.value.end + 1)..].trim_ascii_start();
+    const MAX_BLANKS: usize = 32;
+    let start = text.len().min(found.value.end + 1);
+    let rest = text[start..text.len().min(start + MAX_BLANKS)].trim_ascii_start();
     matches!(rest.first(), Some(b',' | b')'))
 }
 
