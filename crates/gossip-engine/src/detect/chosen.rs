@@ -8,7 +8,7 @@ mod words;
 
 use super::keyboard;
 use super::name::{self, has_credential_word, is_no_key};
-use super::own;
+use super::value;
 use super::vocabulary;
 use crate::ignore_case;
 use words::{NAMING, NAMING_ELSEWHERE, NUMBERED, OF_SETTINGS, OF_TYPES, SHORT, TELLING};
@@ -126,7 +126,7 @@ pub(super) fn is_numbered_by_people(value: &[u8]) -> bool {
     letters >= 2
         && (3..=4).contains(&number.len())
         && number.iter().all(u8::is_ascii_digit)
-        && own::has_own_number(number)
+        && value::has_own_number(number)
         && !ignore_case::is_any(
             word,
             &["host", "line", "page", "port", "room", "step", "test", "user"],

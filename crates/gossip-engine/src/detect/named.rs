@@ -57,7 +57,9 @@ pub(super) fn detect(text: &[u8], kind: FileKind, word: Range<usize>) -> Option<
     }
     let confidence = confidence(&place, named)?;
     // `"password", "DBPWD"`: a list of names.
-    if place.found.syntax == Syntax::Among && name::has_credential_word(place.value()) {
+    let is_listed = matches!(place.found.syntax, Syntax::Among | Syntax::Listed);
+    let in_name = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    if is_listed && place.value().iter().all(in_name) && name::has_credential_word(place.value()) {
         return None;
     }
     // These are compared with more than one value, so they come last.

@@ -16,7 +16,7 @@ use words::{ASKING, SHARED};
 
 const LEN_MIN: usize = 6;
 const LEN_MAX: usize = 64;
-/// How many letters or digits are somebody's own.
+/// How many letters are somebody's own.
 const OWN_MIN: usize = 3;
 
 /// Whether somebody chose the value as a secret.
@@ -31,7 +31,7 @@ pub(super) fn is_chosen(value: &[u8]) -> bool {
         && blanks <= 2
         && !is_constant
         && !asks(value)
-        && (has_own_word(value) || has_own_number(value))
+        && (has_own_word(value) || value::has_own_number(value))
         && !value::stands_in(value)
 }
 
@@ -84,26 +84,11 @@ fn of_letter(letter: u8) -> Range<usize> {
     places[at]..places[at + 1]
 }
 
-/// Numbers that everybody has: lengths of keys, and ports.
-const NUMBERS: &[&str] = &[
-    "128", "192", "256", "384", "512", "1024", "2048", "3000", "3306", "4096", "5432", "6379",
-    "8000", "8080", "8443", "27017",
-];
-
-/// Whether it has digits that are no year, do not count up and are nobody's own.
-pub(super) fn has_own_number(value: &[u8]) -> bool {
-    let numbers = value.split(|byte| !byte.is_ascii_digit());
-    let is_year = |number: &[u8]| matches!(number, [b'1', b'9', _, _] | [b'2', b'0', _, _]);
-    let counts =
-        |number: &[u8]| number.windows(2).all(|pair| pair[1] == pair[0] + 1 || pair[1] == pair[0]);
-    numbers
-        .filter(|number| number.len() >= OWN_MIN)
-        .any(|number| !is_year(number) && !counts(number) && !ignore_case::is_any(number, NUMBERS))
-}
-
 /// Whether it is a number that somebody may have chosen: no port, no year, and no digits in order.
 pub(super) fn is_number(value: &[u8]) -> bool {
-    (6..=12).contains(&value.len()) && value.iter().all(u8::is_ascii_digit) && has_own_number(value)
+    (6..=12).contains(&value.len())
+        && value.iter().all(u8::is_ascii_digit)
+        && value::has_own_number(value)
 }
 
 /// Whether it is eight hexadecimal digits, as some who host databases make passwords: few of them letters, so

@@ -129,12 +129,20 @@ fn is_of_session(before: &[u8]) -> bool {
 fn is_name_of_something(place: &Place<'_>) -> bool {
     let value = place.value();
     let in_name = |byte: &u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'-');
-    let is_name = value.iter().all(in_name);
-    let is_told = place.between().contains(&b':');
+    // `oauth2` is a word of a name, `731` is none.
+    let is_word = |word: &[u8]| {
+        word.first().is_some_and(u8::is_ascii_lowercase)
+            && word.iter().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+    };
     match place.kind {
-        FileKind::Code => is_name && ignore_case::ends_with_any(value, &["key", "secret", "token"]),
+        FileKind::Code => {
+            value.iter().all(in_name)
+                && ignore_case::ends_with_any(value, &["key", "secret", "token"])
+        }
+        _ if !place.between().contains(&b':') || !value.contains(&b'-') => false,
         _ => {
-            is_told && value.contains(&b'-') && (is_name || place.found.syntax == Syntax::BareColon)
+            place.found.syntax == Syntax::BareColon
+                || value.split(|byte| matches!(byte, b'-' | b'_')).all(is_word)
         }
     }
 }
@@ -197,6 +205,7 @@ mod tests {
             (Code, "errors: { jwtSecret: 'Too otterly' }"),
             (Config, "  - secretKey: otterUrl\n"),
             (Config, "cookieSecret: 'otter-proxy-cookie'\n"),
+            (Config, "cookieSecret: 'oauth2-otter-cookie'\n"),
             (Config, "JWT_SECRET=otters in a vault\n"),
             (Config, "{ \"tokenSecret\": \"OAuth otter secret\" }"),
             (Config, "RUN SECRET_KEY_BASE=precompile bundle exec\n"),

@@ -30,6 +30,8 @@ fn piece() -> impl Strategy<Value = Vec<u8>> {
             "client(\"", "Client.new('", "- ", "Authorization: Token ", " (prod) = ", "the password was reset to ", "bcrypt.hash('",
             "cpy(x.password, \"", " constant varchar2(9) := '", ", with: \"", " :: ", " ww: ", ">pw: ", "</t>", "&amp;", "\\u0026", "# ", "şifresi ", " digest=\"", "~", ").unwrap_or(\"", "q{", "<value>", "\\'", "\r\n", " / ", "vpn: eva.k / ", "\"root\", \"", "**", "&amp;", "\\u0026", "| initial password |\n",
             "CREATE TABLE `t` (`password` text);\n", "INSERT INTO `t` VALUES ('q8Zr2LmT');\n", "密码：",
+            "session({ secret: '", "JWT_SECRET=", "quicktalk#secret", "\")\n    ?: \"", "process.env.DB_USER || \"", "WiFi.begin(\"n\", \"", "User ID=app;",
+            ";Integrated Security=True", "\nNONCE: 00\nIN: 0", "kdxn yjwb vqzt hkrp\n", "export ", "...", "config['",
         ]).prop_map(|text| text.as_bytes().to_vec()),
         2 => "[a-z0-9]{32,40}".prop_map(String::into_bytes),
         2 => "[a-zA-Z0-9]{1,40}".prop_map(String::into_bytes),
@@ -236,6 +238,40 @@ fn what_stands_beside_a_secret_does_not_silence_it() {
 }
 
 /// Each has a neighbour above that is found.
+/// Each was silent, or found, by mistake; with what stands beside it that must stay so.
+#[test]
+fn what_stands_around_a_value_makes_it_one_or_none() {
+    use FileKind::{Code, Config, Text};
+    for (kind, text, value) in [
+        (
+            Code,
+            "x(\"Data Source=h;User ID=app;Password=fetalino;Integrated Security=False\");",
+            "fetalino",
+        ),
+        (Code, "new Sequelize('shop', 'app', 'yxADgIiJEv', {", "yxADgIiJEv"),
+        (Code, "getenv(\"SIGN_PASSWORD\")\n    ?: \"otterchat813\"", "otterchat813"),
+        (Code, "# https://h.acme.io/f?user=1207&pass=kdxna\n", "kdxna"),
+        (Config, "ENV DB_PASSWORD QWRTZPLKMJHGFX\n", "QWRTZPLKMJHGFX"),
+        (Text, "OSS SecretKey:flG8Ljw9K0EBYCUMvZIrUQlzt4XA4K\n", "flG8Ljw9K0EBYCUMvZIrUQlzt4XA4K"),
+        (
+            Code,
+            "$appsecret = \"71499d0c4e75ab3251c1089adb5c4cb0\";\nstatic public $key = 'eebc59dfde239f2ac5e88b0b4ccd6183';",
+            "71499d0c4e75ab3251c1089adb5c4cb0",
+        ),
+    ] {
+        assert_eq!(found(kind, text), Some(value), "{text}");
+    }
+    for (kind, text) in [
+        (Config, "export PGUSER PGPASSWORD PGDATABASE\n"),
+        (Code, "List(\"password\", \"DBPWD\")"),
+        (Code, "echo \"<li>Mot de passe : \".$_POST['x'].\"</li>\";"),
+        (Config, "OPENAI_API_KEY=lsv2_pt_...    # of ours\n"),
+        (Code, "password = otterladder;\n"),
+    ] {
+        assert_eq!(found(kind, text), None, "{text}");
+    }
+}
+
 #[test]
 fn public_forms_silence_names_that_speak_of_no_secret() {
     const HEX: &str = "3b9d07c41fe86a52908d4f7be1c6a03d3b9d07c41fe86a52908d4f7be1c6a03d";

@@ -186,3 +186,23 @@ fn notes_are_read_word_by_word_up_to_a_limit() {
         assert_eq!(found("notes/long.txt", &text).len(), count, "{before}");
     }
 }
+
+#[test]
+fn a_rule_with_a_path_of_its_own_says_which_files_are_notes() {
+    let rules = r#"
+        [[rules]]
+        id = "own-notes"
+        path = '''(?:^|/)handwritten/'''
+        detect = "noted-password"
+    "#;
+    let rules = gossip_engine::RuleSet::from_toml("mine.toml", rules).unwrap();
+    let engine = gossip_engine::Engine::new(rules, gossip_engine::Options::default());
+    let found = |path: &str| {
+        let (mut found, mut scratch) = (0, Scratch::new());
+        engine.scan(&mut scratch, b"root Zwetschge4711!\n", Some(path.as_bytes()), &mut |_| {
+            found += 1
+        });
+        found
+    };
+    assert_eq!((found("handwritten/x.md"), found("notes/x.md"), found("src/x.rs")), (1, 0, 0));
+}

@@ -122,6 +122,24 @@ pub(in crate::detect) fn is_by_the_rules(value: &[u8]) -> bool {
         && value.iter().all(|byte| byte.is_ascii_alphanumeric() || is_sign(byte))
 }
 
+/// Numbers that everybody has: lengths of keys, and ports.
+const NUMBERS: &[&str] = &[
+    "128", "192", "256", "384", "512", "1024", "2048", "3000", "3306", "4096", "5432", "6379",
+    "8000", "8080", "8443", "27017",
+];
+
+/// Whether it has digits that are no year, do not count up and are nobody's own.
+pub(in crate::detect) fn has_own_number(value: &[u8]) -> bool {
+    const MIN_DIGITS: usize = 3;
+    let numbers = value.split(|byte| !byte.is_ascii_digit());
+    let is_year = |number: &[u8]| matches!(number, [b'1', b'9', _, _] | [b'2', b'0', _, _]);
+    let counts =
+        |number: &[u8]| number.windows(2).all(|pair| pair[1] == pair[0] + 1 || pair[1] == pair[0]);
+    numbers
+        .filter(|number| number.len() >= MIN_DIGITS)
+        .any(|number| !is_year(number) && !counts(number) && !ignore_case::is_any(number, NUMBERS))
+}
+
 /// How long a password is that `text` begins with as Google makes them for programs, in a line of its own:
 /// `abcd efgh ijkl mnop`.
 pub(in crate::detect) fn app_password_len(text: &[u8]) -> Option<usize> {

@@ -16,7 +16,8 @@ mod written;
 
 pub(super) use encoded::{MAX_TEXT, from_base64};
 pub(super) use form::{
-    app_password_len, are_counted, ends_in_uuid, is_app_password, is_by_the_rules, is_uuid,
+    app_password_len, are_counted, ends_in_uuid, has_own_number, is_app_password, is_by_the_rules,
+    is_uuid,
 };
 pub(super) use identifier::{
     is_camel_case, is_dotted, is_joined_name, is_named_hash, is_option, is_place, is_snake_case,

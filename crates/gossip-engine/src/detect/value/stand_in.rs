@@ -1,6 +1,6 @@
 //! Values that only show where a value would be, or are something else as a whole.
 
-use super::form::is_generated;
+use super::form::{has_own_number, is_generated};
 use super::identifier::{ends_in_what_it_names, is_constant_name};
 use super::public::is_public;
 use super::published::is_published;
@@ -199,9 +199,7 @@ fn is_labelled(value: &[u8]) -> bool {
 fn is_numbered(value: &[u8]) -> bool {
     let digits = value.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
     let (word, number) = value.split_at(value.len() - digits);
-    (1..=4).contains(&digits)
-        && ignore_case::is_any(word, NUMBERED)
-        && !crate::detect::own::has_own_number(number)
+    (1..=4).contains(&digits) && ignore_case::is_any(word, NUMBERED) && !has_own_number(number)
 }
 
 /// `xxxx`, `abab`, `0000001`.
